@@ -1,0 +1,116 @@
+"""The command `gwtq`: arguments in, text out. It alone prints, exits and reads the environment.
+
+Only data goes to stdout, all else to stderr. An error is a sentence and an exit code (`errors`, `doc/cli.md`); a
+traceback is kept for our own faults, and shown with GWTQ_DEBUG=1.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .errors import BadInput, DiskError, GwtqError
+from .options import read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .jsonline import Json
+
+OK, NOTHING, USAGE, FAULT, IO_ERROR, INTERRUPTED = 0, 1, 64, 70, 74, 130
+CHUNK = 1 << 16
+
+
+class Output:
+    """Stdout, written by hand: UTF-8 whatever the locale says, and an error is noticed before we exit."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def line(self, text: str) -> None:
+        """One line of data."""
+        data = (text + "\n").encode("utf-8")
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size > CHUNK:
+            self.flush()
+
+    def json(self, value: Json) -> None:
+        """One line of JSON."""
+        from .jsonline import dumps
+
+        self.line(dumps(value))
+
+    def flush(self) -> None:
+        """Write what is there. Raises DiskError."""
+        data, self._parts, self._size = b"".join(self._parts), [], 0
+        try:
+            while data:
+                data = data[os.write(1, data) :]
+        except OSError as error:
+            raise DiskError(f"Stdout takes no more: {error.strerror}.") from None
+
+
+def say(sentence: str) -> None:
+    """A sentence for the person at the terminal."""
+    try:
+        os.write(2, f"gwtq: {sentence}\n".encode("utf-8", "backslashreplace"))
+    except OSError:
+        return  # nobody listens
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    try:
+        _stand_in_for_closed_streams()
+        command, values = read(_utf8(sys.argv[1:] if argv is None else argv))
+        from . import commands
+
+        out = Output()
+        code = commands.run(command, values, out)
+        out.flush()
+        return code
+    except GwtqError as error:
+        say(str(error))
+        return error.exit_code
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        say(f"{where}{error.strerror or error}")
+        return IO_ERROR
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except SystemExit as stop:  # argparse: --help, --version, usage
+        return stop.code if isinstance(stop.code, int) else USAGE
+    except Exception as error:
+        if os.environ.get("GWTQ_DEBUG") == "1":
+            raise
+        say(f"a fault of gwtq itself ({type(error).__name__}: {error}); GWTQ_DEBUG=1 shows where. Please report it.")
+        return FAULT
+
+
+def _stand_in_for_closed_streams() -> None:
+    """A closed descriptor 0, 1 or 2 would be given to the next file that is opened, and printed into."""
+    closed = []
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+            closed.append(fd)
+    if 1 in closed:
+        raise DiskError("Stdout is closed; nothing was done.")
+
+
+def _utf8(argv: list[str]) -> list[str]:
+    """The arguments as the UTF-8 text that their bytes are. Raises BadInput."""
+    texts = []
+    for argument in argv:
+        try:
+            texts.append(argument if argument.isascii() else os.fsencode(argument).decode("utf-8"))
+        except UnicodeError:
+            raise BadInput(f"The argument {argument!r} is not UTF-8 text.") from None
+    return texts
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""JSON objects, one a line, without importing `json`.
+
+A lane's commands decode one small record each. `import json` costs them 20 ms, nearly as much as the interpreter
+itself, nearly all of it for `re` and `enum`; the scanner and the escaper that do the work are in the C module `_json`,
+which `json` itself uses and which costs nothing (`doc/decisions/start-up.md`). Where that module is missing, `json` it is.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Union
+
+    Json = Union[str, int, float, bool, None, list[Any], dict[str, Any]]
+else:
+    Json = object
+
+
+def _refuse(word: str) -> float:
+    raise ValueError(f"{word} is not a number of JSON")
+
+
+class _Strict:
+    """What the scanner wants to know: the settings of a plain, strict decoder."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = staticmethod(_refuse)
+
+
+try:
+    from _json import encode_basestring as _quote
+    from _json import make_scanner
+
+    _scan = make_scanner(_Strict)  # type: ignore[arg-type]
+except ImportError:  # not CPython
+    from json.decoder import JSONDecoder
+    from json.encoder import encode_basestring as _quote
+
+    _scan = JSONDecoder(parse_constant=_refuse).scan_once  # type: ignore[attr-defined]
+
+
+def loads(text: str) -> Json:
+    """The value that `text` holds. Raises ValueError with a sentence."""
+    text = text.strip()
+    try:
+        value, end = _scan(text, 0)
+    except (StopIteration, ValueError, RecursionError, SystemError):
+        return _complain(text)  # SystemError: 3.13's scanner expects json.decoder to be there when it complains
+    if end != len(text):
+        raise ValueError("something follows the JSON value")
+    return value  # type: ignore[no-any-return]
+
+
+def _complain(text: str) -> Json:
+    import json
+
+    try:
+        return json.loads(text, parse_constant=_refuse)  # type: ignore[no-any-return]
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def strict_object(raw: bytes) -> dict[str, Json]:
+    """The object of a line that a person or a program handed in: UTF-8, a BOM and CRLF allowed.
+
+    Raises ValueError with a sentence for all else, for a key that is there twice, and for numbers that are not finite.
+    """
+    import json
+
+    def once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise ValueError(f"the key {next(k for k in keys if keys.count(k) > 1)!r} is there twice")
+        return found
+
+    def finite(digits: str) -> float:
+        number = float(digits)
+        if number in (float("inf"), float("-inf")):
+            raise ValueError(f"{digits} is too large")
+        return number
+
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8 text") from None
+    try:
+        value = json.loads(text, object_pairs_hook=once, parse_constant=_refuse, parse_float=finite)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is no JSON: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is no JSON object")
+    return value
+
+
+def dumps(value: Json) -> str:
+    """Text, numbers, lists and objects as one line of JSON, text unescaped but for what JSON demands."""
+    if isinstance(value, str):
+        return _quote(value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, list):
+        return "[{}]".format(", ".join([dumps(v) for v in value]))
+    if isinstance(value, dict):
+        return "{{{}}}".format(", ".join([f"{_quote(k)}: {dumps(v)}" for k, v in value.items()]))
+    raise TypeError(f"{value!r} has no place in a record")

@@ -1,0 +1,107 @@
+"""Where things lie below the queue's directory: paths from states and fields. Pure.
+
+queue.json  .lock  seq  keys/ab
+tmp/BATCH/pending+100+search.gaceta+q64/NAME    staged: the directory it goes to, with '+' for '/'
+pending/100/search.gaceta/q64/NAME              ready: priority / channel / leaf
+pending/waiting/20261130/20261130T1905Z/NAME    not due: day / minute
+claimed/NAME  recovering/NAME
+done/0m/12k/NAME  failed/0m/12k/NAME            by id: millions / thousands
+"""
+
+from __future__ import annotations
+
+from . import names
+from .names import CLAIMED, PENDING, RECOVERING, STATES
+
+SETTINGS, LOCK, SEQ, KEYS, TMP = "queue.json", ".lock", "seq", "keys", "tmp"
+WAITING_NAME = "waiting"
+WAITING = f"{PENDING}/{WAITING_NAME}"
+DIRECTORIES = (*STATES, KEYS, TMP)
+REFRESHES = "refreshes"  # in a batch: the staged list
+REFRESH_ONLY = "refresh"
+
+LEAF_STEP = 64  # a leaf's name is rounded down to this
+KEY_LETTERS = 2
+
+
+def state_directory(state: str) -> str:
+    """The directory of one state."""
+    if state not in STATES:
+        raise ValueError(state)
+    return state
+
+
+def channel(priority: int, kind: str, source: str) -> str:
+    """The directory of the ready tasks of one priority, kind and source."""
+    return f"{PENDING}/{priority}/{names.channel_name(kind, source)}"
+
+
+def leaf_name(number: int) -> str:
+    """The name of a new leaf whose first id is `number`: rounded down, so that no id in it is below its name."""
+    return f"q{number // LEAF_STEP * LEAF_STEP}"
+
+
+def leaf_first(leaf: str) -> int:
+    """The number that no id in this leaf is below; -1 for a name that is no leaf's."""
+    digits = leaf[1:]
+    if leaf[:1] != "q" or not digits.isdigit() or not digits.isascii():
+        return -1
+    first = int(digits)
+    return first if first % LEAF_STEP == 0 and str(first) == digits else -1
+
+
+def bucket(due: str) -> str:
+    """The directory of the tasks that fall due in the minute of this stamp."""
+    return f"{WAITING}/{due[:8]}/{due[:13]}Z"
+
+
+def shard(state: str, number: int) -> str:
+    """The directory in done/ or failed/ that holds this id, at most a thousand names each."""
+    return f"{state}/{number // 1_000_000}m/{number // 1_000 % 1_000}k"
+
+
+def holding(state: str) -> bool:
+    """Do the tasks of this state lie directly in its directory?"""
+    return state in (CLAIMED, RECOVERING)
+
+
+def settled(state: str) -> bool:
+    """Is this a state that tasks do not leave?"""
+    return state not in (PENDING, CLAIMED, RECOVERING)
+
+
+def staged_name(directory: str) -> str:
+    """The directory of a batch that holds what is to be moved to `directory`; '+' is in no name of ours."""
+    return directory.replace("/", "+")
+
+
+def staged_target(name: str) -> str:
+    """The inverse of `staged_name`."""
+    return name.replace("+", "/")
+
+
+def is_batch(name: str) -> bool:
+    """Is this name in tmp/ a staged batch? It is called after its first new id, or `refresh` if it adds none."""
+    first, _, head = name.partition(".")
+    return len(head) == names.GEN_LENGTH and (first == REFRESH_ONLY or names.is_id(first))
+
+
+def state_of(path: str) -> str:
+    """The state that a task's path says, also while it is staged."""
+    parts = path.split("/")
+    return staged_target(parts[2]).split("/")[0] if parts[0] == TMP else parts[0]
+
+
+def base(path: str) -> str:
+    """The last component of a path."""
+    return path[path.rfind("/") + 1 :]
+
+
+def parent(path: str) -> str:
+    """All but the last component of a path."""
+    return path[: path.rfind("/")]
+
+
+def key_file(digest: str) -> str:
+    """The file of keys/ that lists the ids of an identity with this hex digest."""
+    return f"{KEYS}/{digest[:KEY_LETTERS]}"

@@ -1,0 +1,176 @@
+"""Reading: what is in the queue, for people. Writes nothing, takes no lock, works on a read-only mount.
+
+A scan is not a snapshot: lanes go on while it reads. So the states are read in the order in which tasks flow through
+them, an id that is seen twice counts once (where it was seen last), and every id of `seq` that was not met is looked
+for again; no task is missing or doubled, however fast it moves.
+"""
+
+from __future__ import annotations
+
+from heapq import merge
+
+from . import layout, names, produce, tree
+from .errors import Corrupt
+from .store import TRIES_MAX, parse, staged
+from .task import undecodable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from .jsonline import Json
+    from .store import Store
+    from .task import Task
+
+
+def snapshot(store: Store) -> dict[int, str]:
+    """The path of every task by its number, '' for one that `seq` holds and no scan has met."""
+    ids = store.seq()
+    found: dict[int, str] = {}
+    missing: list[int] = []
+    for attempt in range(TRIES_MAX):
+        for directory in staged(store.disk):
+            _meet(
+                store, found, directory, [n for n in tree.listing(store.disk, directory) if names.number_of(n) in ids]
+            )
+        for directory in _flow(store):
+            _meet(store, found, directory, tree.listing(store.disk, directory))
+        missing = [number for number in ids if number not in found]
+        if not missing:
+            break
+        store.clock.sleep(0.001 * attempt)
+    for number in missing:
+        found[number] = ""
+    return found
+
+
+def _flow(store: Store) -> Iterable[str]:
+    yield from tree.directories(store.disk)
+    yield names.CLAIMED
+    yield names.RECOVERING
+    yield from produce.settled_shards(store.disk)
+
+
+def _meet(store: Store, found: dict[int, str], directory: str, texts: list[str]) -> None:
+    state = layout.state_of(f"{directory}/")
+    for text in texts:
+        number = names.number_of(text)
+        if number and (layout.settled(state) or parse(state, text)):
+            found[number] = f"{directory}/{text}"
+
+
+def tasks(store: Store) -> Iterator[Task]:
+    """Every task, by number; one that cannot be read, or has no file, is a task with a problem."""
+    found = snapshot(store)
+    for number in sorted(found):
+        yield find(store, f"q{number}", found.pop(number))
+
+
+def find(store: Store, id: str, path: str = "") -> Task:
+    """One task, first looked for at `path`. Raises NoSuchTask."""
+    for _ in range(TRIES_MAX):
+        try:
+            return store.tolerant(path or store.locate(id))
+        except FileNotFoundError:
+            path = ""  # it moved
+        except Corrupt as error:
+            return undecodable(id, names.FAILED, str(error))
+    raise Corrupt(f"{id} never stays where it is seen.")
+
+
+# --- numbers
+
+
+class Stats:
+    """Counts by status, and the instants that somebody may wait for ('' or None where there is nothing).
+
+    open (of which waiting: not due yet), claimed, done, failed; expired: claims whose lease ran out, counted above as
+    what the next sweep makes of them; oldest_open_seconds: since the oldest ready task became claimable; next_due and
+    next_lease_end: ISO times.
+    """
+
+    __slots__ = (
+        "claimed",
+        "done",
+        "expired",
+        "failed",
+        "next_due",
+        "next_lease_end",
+        "oldest_open_seconds",
+        "open",
+        "waiting",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.open = self.waiting = self.claimed = self.done = self.failed = self.expired = 0
+        self.oldest_open_seconds: int | None = None
+        self.next_due = self.next_lease_end = ""
+
+    def to_json(self) -> dict[str, Json]:
+        """The counts as an object."""
+        return {key: getattr(self, key) for key in self.__slots__}
+
+
+def stats(store: Store) -> Stats:
+    """The counts, from names alone: of the records only those of expired claims are opened."""
+    found, now = snapshot(store), store.now()
+    counts = Stats()
+    ready_since = now
+    dues, ends = [], []
+    for number, path in found.items():
+        state = layout.state_of(path) if path else names.FAILED
+        if layout.settled(state):
+            setattr(counts, state, getattr(counts, state) + 1)
+            continue
+        name = names.parse(state, layout.base(path))
+        if state == names.PENDING:
+            counts.open += 1
+            if name.until > now:
+                counts.waiting += 1
+                dues.append(name.until)
+            else:
+                ready_since = min(ready_since, max(name.until, names.stamp(names.generation_second(name.head))))
+        elif state == names.CLAIMED and name.until > now:
+            counts.claimed += 1
+            ends.append(name.until)
+        else:
+            counts.expired += 1
+            status = find(store, f"q{number}", path).status
+            setattr(counts, status, getattr(counts, status) + 1)
+            ends += [name.sweeper_until] if name.sweeper else []
+    if counts.open > counts.waiting:
+        counts.oldest_open_seconds = names.seconds(now) - names.seconds(ready_since)
+    counts.next_due = names.iso(min(dues, default=""))
+    counts.next_lease_end = names.iso(min(ends, default=""))
+    return counts
+
+
+def due(store: Store) -> Iterator[Task]:
+    """What can be claimed now, in the order in which it will be: also what the next claim sweeps or promotes first."""
+    now = store.now()
+    others: list[tuple[int, int, str]] = []
+    for bucket in tree.waiting(store.disk, now):
+        for text in tree.listing(store.disk, bucket):
+            name = parse(names.PENDING, text)
+            if name and name.until <= now:
+                others.append(_ordered(store, f"{bucket}/{text}", name.number))
+    for state in (names.CLAIMED, names.RECOVERING):
+        for path, name in store.parsed(state):
+            if state == names.RECOVERING or name.until <= now:
+                others.append(_ordered(store, path, name.number))
+    ready = ((-int(path.split("/")[1]), number, path) for number, path in tree.ordered(store.disk))
+    for _, number, path in merge(ready, sorted(others)):
+        task = find(store, f"q{number}", path)
+        if task.status == "open" and not task.problem and task.next_at <= names.iso(now):
+            yield task
+
+
+def _ordered(store: Store, path: str, number: int) -> tuple[int, int, str]:
+    return -find(store, f"q{number}", path).priority, number, path
+
+
+def held(store: Store) -> list[Task]:
+    """The tasks whose lease runs, the one that ends first first."""
+    now = store.now()
+    live = [(name.until, path, name.id) for path, name in store.parsed(names.CLAIMED) if name.until > now]
+    return [task for task in (find(store, id, path) for _, path, id in sorted(live)) if task.status == "claimed"]

@@ -1,0 +1,269 @@
+"""The store: what every operation on the directory is made of. Finding a task, reading it, moving it.
+
+Two rules of the protocol live here (`doc/format.md`, "The rules"):
+
+- `move` is the only way a task's file changes its name. A rename of exactly the name that was seen is a
+  compare-and-swap; that the name is gone is an answer (somebody was faster), not an error.
+- An absent name proves nothing: a scan may miss a name that is renamed meanwhile. So `locate` answers on the sight of
+  the id under some name, or because `seq` does not hold it; else it looks again.
+"""
+
+from __future__ import annotations
+
+from . import layout, names, tree
+from .errors import BadData, Corrupt, NewerFormat, NoSuchQueue, NoSuchTask, Undecodable
+from .idset import IdSet
+from .jsonline import loads
+from .rules import Settings
+from .task import fold, line, undecodable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .clock import Clock
+    from .disk import Disk
+    from .jsonline import Json
+    from .names import Name
+    from .task import Task
+
+FORMAT = 1
+TRIES_MAX = 20  # bound of every "look again": past it the fault is ours (Corrupt)
+
+
+def ignore(sentence: str) -> None:
+    """Where notices go by default."""
+
+
+class Store:
+    """A queue's directory, its settings, the time, and where notices for people go."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        *,
+        max_tries: int | None = None,
+        notify: Callable[[str], None] = ignore,
+        reading: bool = False,
+    ) -> None:
+        """Open the queue; `reading` promises not to write. Raises NoSuchQueue, BadData or NewerFormat."""
+        self.disk = disk
+        self.clock = clock
+        self.notify = notify
+        self.settings = read_settings(disk)
+        self.max_tries = self.settings.max_tries if max_tries is None else max_tries
+        if self.settings.format > FORMAT:
+            newer = f"{disk.root} has format {self.settings.format}, this version knows {FORMAT}: update gwtq."
+            if not reading:
+                raise NewerFormat(newer)
+            notify(newer)
+
+    # --- time and chance
+
+    def now(self) -> str:
+        """The stamp of this second."""
+        return names.stamp(int(self.clock.now()))
+
+    def later(self, seconds: float) -> str:
+        """The stamp of the instant in so many seconds, rounded up; at most the end of the year 9999."""
+        return names.stamp(min(-int(-(self.clock.now() + seconds) // 1), names.LAST_SECOND))
+
+    def generation(self) -> str:
+        """A generation for one entry to be appended."""
+        return names.generation(int(self.clock.now()), self.letters(names.GEN_CHANCE))
+
+    def letters(self, count: int) -> str:
+        """So many letters of chance."""
+        return names.letters(self.clock.chance(count))
+
+    # --- reading
+
+    def listing(self, state: str) -> list[str]:
+        """The names directly in one of the queue's own directories; one that was removed counts as empty."""
+        return tree.listing(self.disk, state)
+
+    def mend_directories(self) -> None:
+        """Make a state's directory again that somebody removed, and say so: it must not be taken for "all done"."""
+        for state in names.STATES:
+            if not self.disk.exists(state):
+                self.notify(f"the directory {self.disk.root}/{state} was missing and is made again, empty")
+                self.disk.make_dir(state)
+
+    def parsed(self, state: str) -> list[tuple[str, Name]]:
+        """What is held in claimed/ or recovering/: (path, fields) of each name that is ours."""
+        found = [(f"{state}/{text}", parse(state, text)) for text in self.listing(state)]
+        return [(path, name) for path, name in found if name]
+
+    def seq(self) -> IdSet:
+        """The ids given out. Raises BadData when `seq` does not parse, Corrupt when it is lost."""
+        return self.seq_and_batch()[0]
+
+    def seq_and_batch(self) -> tuple[IdSet, str]:
+        """The ids given out, and the batch whose staged refreshes are committed ('' for none)."""
+        try:
+            text = self.disk.read(layout.SEQ).decode("ascii", "replace")
+        except FileNotFoundError:
+            raise Corrupt(f"{self.disk.root}/{layout.SEQ} is lost; `gwtq doctor --fix` makes it again.") from None
+        ids, _, batch = text.rstrip("\n").partition("\n")
+        try:
+            return IdSet.parse(ids), batch
+        except ValueError as error:
+            raise BadData(f"{self.disk.root}/{layout.SEQ}: {error}; `gwtq doctor --fix` makes it again.") from None
+
+    def task(self, path: str) -> Task:
+        """The task that lies at `path`.
+
+        Raises FileNotFoundError when the name is gone, Undecodable, NewerFormat, OSError.
+        """
+        return self.fold(path, self.disk.read(path))
+
+    def fold(self, path: str, data: bytes) -> Task:
+        """The task of this path and content. Raises Undecodable or NewerFormat."""
+        state = layout.state_of(path)
+        return fold(names.parse(state, layout.base(path)), state, data, now=self.now(), max_tries=self.max_tries)
+
+    def tolerant(self, path: str) -> Task:
+        """As `task`, but a record that cannot be read is a task with a problem; only FileNotFoundError is raised."""
+        text, state = layout.base(path), layout.state_of(path)
+        try:
+            return self.task(path)
+        except FileNotFoundError:
+            raise
+        except (Undecodable, NewerFormat) as error:
+            return undecodable(text.split(".")[0], state, str(error))
+        except OSError as error:
+            return undecodable(text.split(".")[0], state, f"The record cannot be read: {error.strerror}.")
+
+    # --- finding
+
+    def claimed_as(self, id: str, token: str) -> str | None:
+        """The path of the claim of this id under this token, if it is seen."""
+        for text in self.listing(names.CLAIMED):
+            if text.startswith(id + "."):
+                name = parse(names.CLAIMED, text)
+                if name and name.token == token:
+                    return f"{names.CLAIMED}/{text}"
+        return None
+
+    def locate(self, id: str) -> str:
+        """The path of a task, whichever state it is in.
+
+        Raises NoSuchTask when `seq` does not hold the id, Corrupt when it does and no name is ever seen.
+        """
+        number = int(id[1:])
+        for attempt in range(TRIES_MAX):
+            if number not in self.seq():
+                raise NoSuchTask(f"{id} was never added to {self.disk.root}.")
+            path = self._look(id, number, thorough=attempt > 0)
+            if path:
+                return path
+            self.clock.sleep(0.001 * attempt)
+        raise Corrupt(f"{id} has no file in {self.disk.root}.")
+
+    def _look(self, id: str, number: int, *, thorough: bool) -> str | None:
+        prefix = id + "."
+        for directory in (
+            names.CLAIMED,
+            layout.shard(names.DONE, number),
+            layout.shard(names.FAILED, number),
+            names.RECOVERING,
+            *self._near(number),
+            *(self._far() if thorough else ()),
+        ):
+            for text in tree.listing(self.disk, directory):
+                if text.startswith(prefix) and parse(layout.state_of(directory), text):
+                    return f"{directory}/{text}"
+        return None
+
+    def _near(self, number: int) -> Iterator[str]:
+        """Where a pending task of this number most likely is: the two leaves of each channel at or below it."""
+        for priority in tree.priorities(self.disk):
+            for channel in tree.channels(self.disk, priority):
+                for first in sorted(f for f in tree.leaves(self.disk, channel) if f <= number)[-2:]:
+                    yield f"{channel}/q{first}"
+
+    def _far(self) -> Iterator[str]:
+        yield from tree.directories(self.disk)
+        yield from staged(self.disk)
+
+    # --- writing
+
+    def move(self, source: str, directory: str, name: str, *, sync: bool) -> bool:
+        """Rename a task's file; False when it is not at `source` any more: somebody was faster.
+
+        The target directory is opened before the rename and synced through that descriptor, since its name may be gone
+        by then (rule 6). ENOENT is ambiguous (rule 7): if the source is still there, the directory was removed.
+        """
+        for _ in range(TRIES_MAX):
+            target = self.open_dir(directory)
+            try:
+                self.disk.rename(source, name, target)
+                if sync:
+                    self.disk.sync_dir(target)
+                return True
+            except FileNotFoundError:
+                if not self.disk.exists(source):
+                    return False
+            finally:
+                self.disk.close(target)
+        raise Corrupt(f"{self.disk.root}/{directory} is removed again and again.")
+
+    def open_dir(self, directory: str) -> int:
+        """An open directory below the queue's own, made if it is missing."""
+        for _ in range(TRIES_MAX):
+            try:
+                return self.disk.open_dir(directory)
+            except FileNotFoundError:
+                self.disk.make_dir(directory)
+        raise Corrupt(f"{self.disk.root}/{directory} is removed again and again.")
+
+    def append(self, fd: int, entry: dict[str, Json]) -> None:
+        """Append one entry and sync it: every rename to a new head comes after this (rule 3)."""
+        self.disk.append(fd, line(entry))
+        self.disk.sync(fd)
+
+    def ready_place(self, task: Task, head: str, places: tree.Places | None = None) -> tuple[str, str]:
+        """(directory, name) of a task that is ready to be claimed."""
+        channel = layout.channel(task.priority, task.kind, task.source)
+        leaf = (places or tree.Places(self.disk)).leaf(channel, int(task.id[1:]))
+        return leaf, names.pending_name(task.id, head)
+
+    def pending_place(self, task: Task, head: str, next_at: str, places: tree.Places | None = None) -> tuple[str, str]:
+        """(directory, name) of a task that is open again: waiting until the stamp `next_at`, or ready."""
+        if next_at > self.now():
+            return layout.bucket(next_at), names.pending_name(task.id, head, next_at)
+        return self.ready_place(task, head, places)
+
+
+def parse(state: str, text: str) -> Name | None:
+    """The fields of a name found in a state; None for one that is not ours."""
+    try:
+        return names.parse(state, text)
+    except names.BadName:
+        return None
+
+
+def staged(disk: Disk) -> Iterator[str]:
+    """Every directory of staged batches that holds tasks."""
+    for batch in tree.listing(disk, layout.TMP):
+        for directory in tree.listing(disk, f"{layout.TMP}/{batch}"):
+            yield f"{layout.TMP}/{batch}/{directory}"
+
+
+def read_settings(disk: Disk) -> Settings:
+    """The settings of a queue. Raises NoSuchQueue, or BadData when queue.json does not decode."""
+    try:
+        data = disk.read(layout.SETTINGS)
+    except FileNotFoundError:
+        raise NoSuchQueue(
+            f"{disk.root} does not exist or is no queue; `gwtq --queue {disk.root} init` makes one."
+        ) from None
+    except NotADirectoryError:
+        raise NoSuchQueue(
+            f"{disk.root} is a file. If it is a table, import it: `gwtq --queue cola import {disk.root}`."
+        ) from None
+    try:
+        return Settings.from_json(loads(data.decode("utf-8")))
+    except ValueError as error:
+        raise BadData(f"{disk.root}/{layout.SETTINGS} does not decode: {error}.") from None

@@ -1,0 +1,211 @@
+"""The table that people and the search ledger read: 19 columns, tab-separated, a header line. Writing and reading it.
+
+In every row a tab, newline or other control character of a text becomes a space, so a row is a line and a cell a cell.
+In an exported table a text that a spreadsheet would run as a formula gets one more leading `'`, which import takes off.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import names, rules
+from .disk import file_lock
+from .errors import BadData, BadInput, NoSuchFile
+from .task import COLUMNS, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import BinaryIO
+
+    from .produce import Row
+    from .store import Store
+
+HEADER = "\t".join(COLUMNS)
+TIMES = ("claimed_at", "done_at", "next_at", "lease_until")
+NUMBERS = ("priority", "tries")
+PLAIN = frozenset(("id", "status", *TIMES, *NUMBERS))  # never a formula, so never escaped
+STATUS = {"open": names.PENDING, "claimed": names.CLAIMED, "done": names.DONE, "failed": names.FAILED}
+RECOVERING_MORE = 2 + names.SWEEPER_LENGTH + 16  # bytes that a claim's name grows by when it is swept
+
+_SPACES = dict.fromkeys([*range(32), *range(127, 160), 0x2028, 0x2029], " ")
+
+
+def cell(value: str | int) -> str:
+    """A value as a cell: one line, no tab."""
+    text = str(value)
+    return text if text.isprintable() else text.translate(_SPACES)
+
+
+def escape(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return "'" + text if text.lstrip("'")[:1] in _FORMULA else text
+
+
+def unescape(text: str) -> str:
+    """The inverse of `escape`."""
+    return text[1:] if text[:1] == "'" and text.lstrip("'")[:1] in _FORMULA else text
+
+
+_FORMULA = ("=", "+", "-", "@")
+
+
+def line(task: Task) -> str:
+    """A row as `claim` and `list` print it."""
+    return "\t".join([cell(value) for value in task.row()])
+
+
+def lines(store: Store) -> Iterator[str]:
+    """The exported table, the header first, rows by number, without line ends."""
+    from . import look
+
+    yield HEADER
+    for task in look.tasks(store):
+        values = zip(COLUMNS, task.row())
+        yield "\t".join([cell(v) if key in PLAIN else escape(cell(v)) for key, v in values])
+
+
+# --- export
+
+
+def export(store: Store, path: str) -> int:
+    """Write the table to `path`, whole or not at all; returns the number of tasks. Durable on return."""
+    target = os.path.realpath(path)
+    if os.path.isdir(target):
+        raise BadInput(f"{path} is a directory; name a file.")
+    directory, name = os.path.split(target)
+    if not os.path.isdir(directory):
+        raise NoSuchFile(f"The directory {directory} does not exist.")
+    temporary = os.path.join(directory, f".{name}.tmp")
+    with file_lock(os.path.join(directory, f".{name}.lock")):  # an older table must not replace a newer one
+        rows = _write(temporary, lines(store))
+        os.replace(temporary, target)
+        fd = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    return rows - 1
+
+
+def _write(path: str, rows: Iterable[str]) -> int:
+    count = 0
+    try:
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            for row in rows:
+                file.write(row + "\n")
+                count += 1
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        if os.path.exists(path):
+            os.unlink(path)
+        raise
+    return count
+
+
+# --- import
+
+
+def parse(path: str, settings: rules.Settings) -> tuple[list[Row], int]:
+    """The rows of a table, and how many were left out: those of tasks that did not decode when it was exported.
+
+    Raises BadData with the line and the reason, NoSuchFile.
+    """
+    try:
+        with open(path, "rb") as file:
+            return _parse(file, settings)
+    except FileNotFoundError:
+        raise NoSuchFile(path) from None
+    except IsADirectoryError:
+        raise NoSuchFile(f"{path} is a directory.") from None
+
+
+def _parse(file: BinaryIO, settings: rules.Settings) -> tuple[list[Row], int]:
+    from . import produce
+
+    rows: list[Row] = []
+    seen: set[str] = set()
+    left_out = 0
+    columns: list[str] = []
+    for number, raw in enumerate(file, 1):
+        try:
+            text = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            if number == 1:
+                columns = _header(text)
+            elif text:
+                task = _task(columns, text, settings)
+                if task.id in seen:
+                    raise BadInput(f"The id {task.id} is in the table twice.")
+                seen.add(task.id)
+                if task.person_key or task.status != names.FAILED:
+                    _check(task)
+                    rows.append(produce.Row(task, STATUS[task.status]))
+                else:
+                    left_out += 1
+        except UnicodeDecodeError:
+            raise BadData(f"Line {number}: it is not UTF-8 text.") from None
+        except BadInput as error:
+            raise BadData(f"Line {number}: {error}") from error
+    if not columns:
+        raise BadData("The table is empty: not even a header line.")
+    return rows, left_out
+
+
+def _header(text: str) -> list[str]:
+    columns = text.split("\t")
+    if sorted(columns) != sorted(COLUMNS):
+        raise BadInput(f"The header must name these columns, separated by tabs: {' '.join(COLUMNS)}.")
+    return columns
+
+
+def _task(columns: list[str], text: str, settings: rules.Settings) -> Task:
+    """The task that a row tells. Raises BadInput with what is wrong in it."""
+    cells = text.split("\t")
+    if len(cells) != len(columns):
+        raise BadInput(f"It has {len(cells)} cells instead of {len(columns)}.")
+    values = {key: value if key in PLAIN else unescape(rules.text(value, key)) for key, value in zip(columns, cells)}
+    task = Task(rules.task_id(values.pop("id")), "")
+    for key, value in values.items():
+        setattr(task, key, names.iso(rules.instant(value, key)) if key in TIMES and value else value)
+    task.priority = rules.priority(values["priority"])
+    task.tries = rules.count(values["tries"], "The number of tries", 0)
+    if task.status not in STATUS:
+        raise BadInput(f"There is no status {task.status!r}; it is one of {', '.join(STATUS)}.")
+    if task.person_key:
+        rules.kind(task.kind, settings)
+    if task.result:
+        rules.result(task.result, settings)
+    return task
+
+
+def _check(task: Task) -> None:
+    """Can this row be kept whole? Raises BadInput."""
+    if not task.person_key:
+        raise BadInput("It has no person_key.")
+    if rules.slug(task.source) != task.source:
+        raise BadInput(f"The source {task.source!r} is no slug; {rules.slug(task.source)!r} would be one.")
+    if len(names.channel_name(task.kind, task.source)) > names.CHANNEL_MAX:
+        raise BadInput("The source is too long: percent-encoded, with the kind, it exceeds 160 bytes.")
+    if task.status == "open" and (task.lane or task.claimed_at):
+        raise BadInput("It is open, and has a lane or a claimed_at.")
+    if task.status == "claimed":
+        _check_claim(task)
+    elif task.token or task.lease_until:
+        raise BadInput(f"It is {task.status}, and has a token or a lease.")
+
+
+def _check_claim(task: Task) -> None:
+    """Does this claim fit into a file's name, now and when it is swept? Raises BadInput."""
+    for key in ("lane", "claimed_at", "token", "lease_until"):
+        if not getattr(task, key):
+            raise BadInput(f"It is claimed, and has no {key}.")
+    rules.lane(task.lane)
+    if task.tries < 1:
+        raise BadInput("It is claimed, and its tries do not count the attempt that runs.")
+    if len(names.encode(task.token)) > names.TOKEN_MAX:
+        raise BadInput(f"The token is too long: percent-encoded it exceeds {names.TOKEN_MAX} bytes.")
+    since, until = names.from_iso(task.claimed_at), names.from_iso(task.lease_until)
+    name = names.claim_name(task.id, "0" * names.GEN_LENGTH, task.token, since, until, task.lane)
+    if len(name) + RECOVERING_MORE > names.NAME_MAX:
+        raise BadInput("The token and the lane's name are too long together for a file's name.")
