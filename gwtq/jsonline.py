@@ -2,7 +2,7 @@
 
 A lane's commands decode one small record each. `import json` costs them 20 ms, nearly as much as the interpreter
 itself, nearly all of it for `re` and `enum`; the scanner and the escaper that do the work are in the C module `_json`,
-which `json` itself uses and which costs nothing (`doc/decisions/start-up.md`). Where that module is missing, `json` it is.
+which `json` itself uses and which costs nothing (`doc/decisions/start-up.md`). Where it is missing, `json` does it.
 """
 
 from __future__ import annotations

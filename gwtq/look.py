@@ -89,16 +89,8 @@ class Stats:
     next_lease_end: ISO times.
     """
 
-    __slots__ = (
-        "claimed",
-        "done",
-        "expired",
-        "failed",
-        "next_due",
-        "next_lease_end",
-        "oldest_open_seconds",
-        "open",
-        "waiting",
+    __slots__ = KEYS = (
+        "open", "waiting", "claimed", "done", "failed", "expired", "oldest_open_seconds", "next_due", "next_lease_end",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -108,7 +100,7 @@ class Stats:
 
     def to_json(self) -> dict[str, Json]:
         """The counts as an object."""
-        return {key: getattr(self, key) for key in self.__slots__}
+        return {key: getattr(self, key) for key in self.KEYS}
 
 
 def stats(store: Store) -> Stats:

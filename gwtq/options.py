@@ -229,7 +229,7 @@ def thorough(argv: list[str]) -> tuple[str, Values]:
     raw = argparse.RawDescriptionHelpFormatter
     parser = Parser(
         prog="gwtq",
-        description="A directory-per-state file queue: hands tasks to lanes one at a time, takes them back from the dead.",
+        description="A file queue: hands tasks to lanes one at a time and takes them back from the dead.",
         epilog='example:\n  gwtq add --person "Ana Peiró Toledo" && gwtq claim --lane lane-1',
         formatter_class=raw,
         allow_abbrev=False,

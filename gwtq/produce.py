@@ -1,9 +1,9 @@
 """Producers: add, import, init. They alone take the lock, give out ids and write `seq` and `keys/`.
 
 `seq` is the commit point, so that absence never has to be proved: under the lock, stage the new tasks in tmp/, write
-their keys, replace `seq` by one that holds their ids: committed. Then move them into place. A staged task whose id `seq`
-holds is committed and anybody may move it; any other is removed, by a holder of the lock alone. So a batch is all or
-nothing across a crash, and every id in `seq` has a file at every instant.
+their keys, replace `seq` by one that holds their ids: committed. Then move them into place. A staged task whose id
+`seq` holds is committed and anybody may move it; any other is removed, by a holder of the lock alone. So a batch is all
+or nothing across a crash, and every id in `seq` has a file at every instant.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 class Claim:
     """A task that is held: use `renew` while you work, then exactly one of `done`, `fail`, `release`.
 
-    The token fences: it names this claim and no other, and once the lease ran out and somebody took the task back, every
-    method raises Refused and changes nothing that counts. It does not stop the work itself: a lane that lost its claim
-    goes on until it asks, and another may do the same task meanwhile. So a handler must tolerate a repeat.
+    The token fences: it names this claim and no other, and once the lease ran out and somebody took the task back,
+    every method raises Refused and changes nothing that counts. It does not stop the work itself: a lane that lost its
+    claim goes on until it asks, and another may do the same task meanwhile. So a handler must tolerate a repeat.
     """
 
     __slots__ = ("_queue", "recovered", "task")
@@ -219,9 +219,9 @@ class Queue:
     ) -> Claim | None:
         """Hand out the best task that is due, to `lane`, until the lease runs out; None when nothing is due.
 
-        Highest priority first, then the lowest number. First takes back what dead lanes hold, of every kind (sweeping is
-        not claiming), unless `sweep=False`. `lease`: a timedelta or seconds. Not synced: a power cut gives the task back.
-        Raises BadInput.
+        Highest priority first, then the lowest number. First takes back what dead lanes hold, of every kind (sweeping
+        is not claiming), unless `sweep=False`. `lease`: a timedelta or seconds. Not synced: a power cut gives the task
+        back. Raises BadInput.
         """
         wanted_kinds = [rules.kind(kind, self.settings) for kind in kinds or ()]
         wanted_sources = [rules.slug(rules.text(source, "source")) for source in sources or ()]
@@ -380,7 +380,8 @@ class Queue:
     def import_tsv(self, path: str) -> tuple[int, int, int]:
         """Read a table into the queue, all or nothing, with ids, tries and claims; a task that is here stays as it is.
 
-        Returns (imported, already here, undecodable rows left out). Durable on return. Raises BadData by line, NoSuchFile.
+        Returns (imported, already here, undecodable rows left out). Durable on return. Raises NoSuchFile, and BadData
+        with the line.
         """
         from . import tsv
 

@@ -105,7 +105,7 @@ def chain(data: bytes, head: str) -> list[dict[str, Json]]:
     """
     by_gen = _by_generation(data)
     links: list[dict[str, Json]] = []
-    gen = head
+    gen: Json = head
     while gen is not None:
         found = by_gen.pop(gen, None) if isinstance(gen, str) else None
         if found is None:
