@@ -338,10 +338,8 @@ def export(call: Call) -> int:
 
 def doctor(call: Call) -> int:
     """doctor"""
-    from .doctor import examine
-
     found = 0
-    for finding in examine(call.queue(), fix=call["fix"]):
+    for finding in call.queue().examine(fix=call["fix"]):
         found += 1
         if call["json"]:
             call.out.json(finding.to_json())

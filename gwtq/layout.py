@@ -98,8 +98,8 @@ def base(path: str) -> str:
 
 
 def parent(path: str) -> str:
-    """All but the last component of a path."""
-    return path[: path.rfind("/")]
+    """All but the last component of a path; '' for a path of one."""
+    return path.rpartition("/")[0]
 
 
 def key_file(digest: str) -> str:

@@ -33,7 +33,7 @@ def snapshot(store: Store) -> dict[int, str]:
             _meet(
                 store, found, directory, [n for n in tree.listing(store.disk, directory) if names.number_of(n) in ids]
             )
-        for directory in _flow(store):
+        for directory in flow(store):
             _meet(store, found, directory, tree.listing(store.disk, directory))
         missing = [number for number in ids if number not in found]
         if not missing:
@@ -44,7 +44,8 @@ def snapshot(store: Store) -> dict[int, str]:
     return found
 
 
-def _flow(store: Store) -> Iterable[str]:
+def flow(store: Store) -> Iterable[str]:
+    """The directories that hold tasks, in the order in which tasks flow through them."""
     yield from tree.directories(store.disk)
     yield names.CLAIMED
     yield names.RECOVERING

@@ -102,14 +102,20 @@ def pretty(settings: dict[str, Json]) -> str:
 
 def replace(disk: Disk, path: str, data: bytes, chance: str) -> None:
     """Put a file of this content at `path`, whole or not at all. Durable on return."""
-    temporary = f"{layout.TMP}/{layout.base(path)}.{chance}"
+    temporary = f"{layout.TMP}/{layout.SEQ}.{chance}"
     disk.create(temporary, data, sync=True)
-    root = disk.open_dir("")
+    directory = disk.open_dir(layout.parent(path))
     try:
-        disk.rename(temporary, path, root)
-        disk.sync_dir(root)
+        disk.rename(temporary, layout.base(path), directory)
+        disk.sync_dir(directory)
     finally:
-        disk.close(root)
+        disk.close(directory)
+
+
+def write_seq(store: Store, ids: IdSet, batch: str = "") -> None:
+    """Replace `seq`: the commit point of every producer. Durable on return."""
+    data = ids.render() + "\n" + (batch + "\n" if batch else "")
+    replace(store.disk, layout.SEQ, data.encode("ascii"), store.letters(names.GEN_CHANCE))
 
 
 # --- keys/
@@ -142,7 +148,7 @@ class Keys:
 
     def add(self, digest: str, id: str) -> None:
         """An id to be written."""
-        self._new.setdefault(layout.key_file(digest), []).append(f"\n{digest} {id}\n")
+        self._new.setdefault(layout.key_file(digest), []).append(key_line(digest, id))
 
     def write(self, *, sync: bool) -> None:
         """Append what was added, a write for each file."""
@@ -154,6 +160,11 @@ class Keys:
                     self._disk.sync(fd)
             finally:
                 self._disk.close(fd)
+
+
+def key_line(digest: str, id: str) -> str:
+    """A line of keys/, as it is appended."""
+    return f"\n{digest} {id}\n"
 
 
 def key_lines(data: bytes) -> list[tuple[str, int]]:
@@ -218,18 +229,13 @@ class Producer:
         self._refreshing = ""
         self.store.notify("seq was lost and is made again from the tasks that are there")
         ids = rebuilt_ids(self.store)
-        self.write_seq(ids)
+        write_seq(self.store, ids)
         return ids, max(ids.last, highest_key(self.disk))
-
-    def write_seq(self, ids: IdSet, batch: str = "") -> None:
-        """Replace `seq`: the commit point. Durable on return."""
-        data = ids.render() + "\n" + (batch + "\n" if batch else "")
-        replace(self.disk, layout.SEQ, data.encode("ascii"), self.store.letters(names.GEN_CHANCE))
 
     def _recover(self) -> None:
         """Finish the batches that are committed, remove the others."""
         for name in tree.listing(self.disk, layout.TMP):
-            if name.startswith((layout.SEQ + ".", layout.SETTINGS + ".")):
+            if name.startswith(layout.SEQ + "."):
                 self.disk.remove(f"{layout.TMP}/{name}")  # never put in place
             elif layout.is_batch(name):
                 if names.number_of(name) in self.ids or name == self._refreshing:
@@ -289,7 +295,7 @@ class Producer:
         for number in new:
             self.ids.add(number)
         self._refreshing = self.batch if refreshes else ""
-        self.write_seq(self.ids, self._refreshing)  # add.commit
+        write_seq(self.store, self.ids, self._refreshing)  # add.commit
         self._finish(self.batch)
         self._remove(self.batch)
         self.batch = ""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Union
 
+    from .doctor import Finding
     from .jsonline import Json
     from .look import Stats
     from .produce import Prepared, Row
@@ -361,6 +362,12 @@ class Queue:
         if not stamp:
             return None
         return timedelta(seconds=max(0.0, names.seconds(stamp) - self._store.clock.now()))
+
+    def examine(self, *, fix: bool = False) -> Iterator[Finding]:
+        """What breaks an invariant, each with its cure; `fix` carries out the cures that lose nothing."""
+        from . import doctor
+
+        return doctor.examine(self._store, fix=fix)
 
     # --- the table
 

@@ -1,0 +1,347 @@
+"""The one checker that operators and tests share: a small function per invariant, each finding with its cure.
+
+It may run while lanes work. What it sees is looked at a second time before it is said: a task that moved meanwhile is no
+finding. Without `fix` nothing is changed. With it, the cures that lose nothing are carried out under the producers' lock;
+where two names claim one task, or a record is broken, it never decides by itself.
+"""
+
+from __future__ import annotations
+
+import stat
+
+from . import layout, look, names, produce, rules, tree
+from .errors import BadData, Corrupt, NewerFormat, Undecodable
+from .store import parse
+from .sweep import sentence
+from .task import ADD, DONE, EXPIRED, FAIL, RELEASE, SETTLES, UPDATE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .idset import IdSet
+    from .jsonline import Json
+    from .names import Name
+    from .store import Store
+    from .task import Task
+
+LOG_MAX_BYTES = 1_000_000
+OPEN_HEADS = (ADD, UPDATE, FAIL, RELEASE, EXPIRED)
+HEADS = {
+    names.PENDING: OPEN_HEADS, names.CLAIMED: OPEN_HEADS, names.RECOVERING: OPEN_HEADS,
+    names.DONE: (DONE,), names.FAILED: (FAIL, EXPIRED),
+}  # fmt: skip
+
+
+class Finding:
+    """One thing that is wrong: where, what, what to do; `fixed` once `--fix` did it."""
+
+    __slots__ = ("cure", "fix", "fixed", "path", "problem")
+
+    def __init__(self, path: str, problem: str, cure: str, fix: Callable[[], bool] | None = None) -> None:
+        self.path = path
+        self.problem = problem
+        self.cure = cure
+        self.fix = fix
+        self.fixed = False
+
+    def to_json(self) -> dict[str, Json]:
+        """The finding as an object."""
+        return {"path": self.path, "problem": self.problem, "cure": self.cure, "fixed": self.fixed}
+
+    def __str__(self) -> str:
+        done = "fixed" if self.fixed else "--fix does it" if self.fix else "by hand"
+        return f"{self.path}: {self.problem}; {self.cure} [{done}]"
+
+
+class Entry:
+    """A task file that was seen, and what it holds; `task` is None if that cannot be told, then `problem` says why."""
+
+    __slots__ = ("name", "path", "problem", "state", "task")
+
+    def __init__(self, path: str, state: str, name: Name, task: Task | None, problem: str) -> None:
+        self.path = path
+        self.state = state
+        self.name = name
+        self.task = task
+        self.problem = problem
+
+
+def examine(store: Store, *, fix: bool = False) -> Iterator[Finding]:
+    """Every finding, and with `fix` what became of it."""
+    if not fix:
+        yield from _findings(store)
+        return
+    with produce.Producer(store):  # entering it finishes or removes what dead producers left, and rebuilds a lost seq
+        for finding in list(_findings(store)):
+            finding.fixed = bool(finding.fix and finding.fix())
+            yield finding
+
+
+def _findings(store: Store) -> Iterator[Finding]:
+    for check in (directories, foreign_names, seq_reads, staged_batches):
+        yield from check(store)
+    seen: dict[int, str] = {}
+    known: set[int] = set()
+    keys = read_keys(store)
+    for entry in entries(store):
+        for check_task in TASK_CHECKS:
+            yield from check_task(store, entry)
+        yield from two_names(store, entry, seen)
+        yield from key_of_task(store, entry, keys, known)
+    yield from ids_and_files(store, seen)
+    yield from keys_of_nobody(store, keys, known)
+
+
+# --- the tree
+
+
+def directories(store: Store) -> Iterator[Finding]:
+    """Every directory of the queue is there."""
+    for directory in layout.DIRECTORIES:
+        if not store.disk.is_dir(directory):
+            yield Finding(
+                directory,
+                "this directory of the queue is missing",
+                "it is made again, empty; restore what was in it from a backup",
+                lambda d=directory: _done(store.disk.make_dir(d)),  # type: ignore[misc]
+            )
+
+
+def foreign_names(store: Store) -> Iterator[Finding]:
+    """Nothing lies in the state directories but tasks under names in the grammar."""
+    for directory in (names.PENDING, layout.WAITING):
+        for text in tree.listing(store.disk, directory):
+            if not store.disk.is_dir(f"{directory}/{text}"):
+                yield _foreign(f"{directory}/{text}")
+    for directory in look.flow(store):
+        state = layout.state_of(f"{directory}/")
+        for text in tree.listing(store.disk, directory):
+            if not parse(state, text):
+                yield _foreign(f"{directory}/{text}")
+
+
+def _foreign(path: str) -> Finding:
+    copy = any(mark in layout.base(path) for mark in ("conflict", " ", "~", "("))
+    what = "a copy that some other program made" if copy else "a file that is not gwtq's"
+    return Finding(path, f"{what}: its name is not in the grammar", "gwtq never touches it; move it elsewhere")
+
+
+def seq_reads(store: Store) -> Iterator[Finding]:
+    """`seq` is there and reads."""
+    try:
+        store.seq()
+    except (Corrupt, BadData) as error:
+        yield Finding(layout.SEQ, str(error), "it is made again from the tasks that are there")
+
+
+def staged_batches(store: Store) -> Iterator[Finding]:
+    """No batch is staged whose producer is dead: it holds the lock as long as it lives."""
+    before = store.listing(layout.TMP)
+    if before and store.disk.lock_is_free(layout.LOCK):
+        for name in set(before) & set(store.listing(layout.TMP)):
+            ours = layout.is_batch(name) or name.startswith(layout.SEQ + ".")
+            if ours:
+                yield Finding(
+                    f"{layout.TMP}/{name}", "a producer died over this", "the next add finishes or removes it"
+                )
+            else:
+                yield _foreign(f"{layout.TMP}/{name}")
+
+
+# --- each task
+
+
+def entries(store: Store) -> Iterator[Entry]:
+    """Every task file, read."""
+    for number, path in produce.present(store):
+        state, name = layout.state_of(path), parse(layout.state_of(path), layout.base(path))
+        if not name or (path.startswith(layout.TMP) and number not in _ids(store)):
+            continue
+        try:
+            yield Entry(path, state, name, store.task(path), "")
+        except FileNotFoundError:
+            continue  # it moved: where it is now it is in order, or the next run says so
+        except (Undecodable, NewerFormat) as error:
+            yield Entry(path, state, name, None, str(error))
+        except OSError as error:
+            yield Entry(path, state, name, None, f"it cannot be read: {sentence(error)}")
+
+
+def _ids(store: Store) -> IdSet:
+    try:
+        return store.seq()
+    except (Corrupt, BadData):
+        return produce.rebuilt_ids(store)
+
+
+def decodes(store: Store, entry: Entry) -> Iterator[Finding]:
+    """The record decodes, and its chain reaches from the head to the first line."""
+    if entry.problem and store.disk.exists(entry.path):
+        yield Finding(entry.path, entry.problem, "read the file, mend or remove it; in failed/ it holds nothing up")
+
+
+def right_place(store: Store, entry: Entry) -> Iterator[Finding]:
+    """The directory is the one that the record and the id say."""
+    if not entry.task or entry.path.startswith(layout.TMP):
+        return
+    here, number = layout.parent(entry.path), entry.name.number
+    if layout.settled(entry.state):
+        right = layout.shard(entry.state, number)
+    elif here.startswith(layout.WAITING):
+        right = layout.bucket(entry.name.until) if entry.name.until else ""
+    elif entry.state == names.PENDING:
+        channel = layout.channel(entry.task.priority, entry.task.kind, entry.task.source)
+        fits = layout.parent(here) == channel and layout.leaf_first(layout.base(here)) <= number
+        right = here if fits else ""
+    else:
+        return
+    if right == here or not store.disk.exists(entry.path):
+        return
+    target = right or store.ready_place(entry.task, entry.name.head)[0]
+    text = names.pending_name(entry.name.id, entry.name.head) if not right else layout.base(entry.path)
+    yield Finding(
+        entry.path,
+        f"the task lies in the wrong directory, where no claim or show finds it; it belongs in {target}",
+        "it is moved there",
+        lambda: store.move(entry.path, target, text, sync=True),
+    )
+
+
+def state_fits(store: Store, entry: Entry) -> Iterator[Finding]:
+    """The log ends in an event that leads to this state, and no token settled twice."""
+    if not entry.task:
+        return
+    event = entry.task.entries[-1]["event"]
+    imported = event == ADD and "tries" in entry.task.entries[-1]
+    if event not in HEADS[entry.state] and not imported and store.disk.exists(entry.path):
+        yield Finding(
+            entry.path, f"it is in {entry.state}, and its log ends in {event!r}", "decide by hand where it goes"
+        )
+    tokens = [e["token"] for e in entry.task.entries if e["event"] in SETTLES and e.get("token")]
+    if len(tokens) != len(set(tokens)):
+        yield Finding(entry.path, "one claim was settled twice", "read its log, decide by hand what holds")
+
+
+CLOCK_SLACK_SECONDS = 60
+
+
+def stamps(store: Store, entry: Entry) -> Iterator[Finding]:
+    """No lease ends later than any lease that is given out, and none began in the future: else a clock was wrong."""
+    if entry.state == names.CLAIMED and store.disk.exists(entry.path):
+        if entry.name.until > store.later(rules.LEASE_MAX_SECONDS):
+            yield Finding(entry.path, "its lease ends later than any lease may", "if its lane is dead, release it")
+        elif entry.name.since > store.later(CLOCK_SLACK_SECONDS):
+            yield Finding(entry.path, "it was claimed in the future: the clock was set back", "check the clock")
+
+
+def readable(store: Store, entry: Entry) -> Iterator[Finding]:
+    """Every task is a plain file of the queue's owner, whom it lets read and write, and no huge log."""
+    try:
+        status, root = store.disk.stat(entry.path), store.disk.stat("")
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(status.st_mode):
+        yield Finding(entry.path, "it is no plain file", "gwtq cannot use it; move it elsewhere")
+    elif status.st_uid != root.st_uid:
+        yield Finding(entry.path, f"it belongs to user {status.st_uid}, the queue to {root.st_uid}", "chown it")
+    elif status.st_mode & 0o600 != 0o600:
+        yield Finding(entry.path, "its owner may not read and write it", "chmod u+rw it")
+    elif status.st_nlink > 1:
+        yield Finding(entry.path, "the file has a second name", "remove the other link")
+    if status.st_size > LOG_MAX_BYTES:
+        yield Finding(entry.path, f"its log has {status.st_size:,} bytes", "find out who writes it in a loop")
+
+
+TASK_CHECKS = (decodes, right_place, state_fits, stamps, readable)
+
+
+def two_names(store: Store, entry: Entry, seen: dict[int, str]) -> Iterator[Finding]:
+    """An id has one name."""
+    other = seen.get(entry.name.number)
+    seen[entry.name.number] = entry.path
+    # A name that is gone never comes back, so both are there together if the first is there before and after the second.
+    if other and other != entry.path and all(store.disk.exists(p) for p in (other, entry.path, other)):
+        yield Finding(entry.path, f"{entry.name.id} is also at {other}", "compare the two, remove one by hand")
+
+
+# --- seq and keys/
+
+
+def ids_and_files(store: Store, seen: dict[int, str]) -> Iterator[Finding]:
+    """Every id in `seq` has a file, and every file's id is in `seq`."""
+    ids = _ids(store)
+    for number in sorted(number for number in seen if number not in ids):
+        yield Finding(
+            seen[number],
+            f"q{number} is not in seq, so its id may be given out again",
+            "it is put into seq",
+            lambda n=number: _into_seq(store, n),  # type: ignore[misc]
+        )
+    if any(number not in seen for number in ids):
+        for number, path in look.snapshot(store).items():
+            if not path:
+                yield Finding(layout.SEQ, f"q{number} has no file", "restore its file from a backup")
+
+
+def _into_seq(store: Store, number: int) -> bool:
+    ids, batch = store.seq_and_batch()
+    ids.add(number)
+    produce.write_seq(store, ids, batch)
+    return True
+
+
+def read_keys(store: Store) -> dict[tuple[str, int], str]:
+    """(digest, number) -> its file, of every whole line of keys/."""
+    found = {}
+    for file in tree.listing(store.disk, layout.KEYS):
+        path = f"{layout.KEYS}/{file}"
+        for key in produce.key_lines(store.disk.read(path)):
+            found[key] = path
+    return found
+
+
+def key_of_task(store: Store, entry: Entry, keys: dict[tuple[str, int], str], known: set[int]) -> Iterator[Finding]:
+    """Every task has its key, or --dedupe does not find it."""
+    if not entry.task:
+        return
+    known.add(entry.name.number)
+    digest, id = produce.digest_of(entry.task), entry.name.id
+    if keys.pop((digest, entry.name.number), None) is None and entry.name.number not in produce.Keys(store).find(
+        digest
+    ):
+        problem = f"{id} has no key, so --dedupe does not find it"
+        yield Finding(entry.path, problem, "it is written", lambda: _write_key(store, digest, id))
+
+
+def _write_key(store: Store, digest: str, id: str) -> bool:
+    keys = produce.Keys(store)
+    keys.add(digest, id)
+    keys.write(sync=True)
+    return True
+
+
+def keys_of_nobody(store: Store, keys: dict[tuple[str, int], str], known: set[int]) -> Iterator[Finding]:
+    """Every key has its task: others are of producers that died before their commit, and match nothing.
+
+    A producer that lives writes keys first, and holds the lock until their ids are in `seq`.
+    """
+    if not keys or not store.disk.lock_is_free(layout.LOCK):
+        return
+    ids = _ids(store)
+    dead = {key: path for key, path in keys.items() if key[1] not in ids or key[1] in known}
+    for path in sorted(set(dead.values())):
+        numbers = ", ".join(f"q{number}" for (_, number), file in dead.items() if file == path)
+        problem = f"it lists {numbers} for tasks that were never added (a producer died)"
+        yield Finding(path, problem, "harmless; the lines are taken out", lambda p=path: _clean(store, p, set(dead)))  # type: ignore[misc]
+
+
+def _clean(store: Store, path: str, dead: set[tuple[str, int]]) -> bool:
+    lines = [key for key in produce.key_lines(store.disk.read(path)) if key not in dead]
+    data = "".join([produce.key_line(digest, f"q{number}") for digest, number in lines])
+    produce.replace(store.disk, path, data.encode("ascii"), store.letters(names.GEN_CHANCE))
+    return True
+
+
+def _done(_: None) -> bool:
+    return True
