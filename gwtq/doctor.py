@@ -1,12 +1,13 @@
 """The one checker that operators and tests share: a small function per invariant, each finding with its cure.
 
-It may run while lanes work. What it sees is looked at a second time before it is said: a task that moved meanwhile is no
-finding. Without `fix` nothing is changed. With it, the cures that lose nothing are carried out under the producers' lock;
-where two names claim one task, or a record is broken, it never decides by itself.
+It may run while lanes work. What it sees is looked at a second time before it is said: a task that moved meanwhile is
+no finding. Without `fix` nothing is changed. With it, the cures that lose nothing are carried out under the producers'
+lock; where two names claim one task, or a record is broken, it never decides by itself.
 """
 
 from __future__ import annotations
 
+import functools
 import stat
 
 from . import layout, look, names, produce, rules, tree
@@ -104,7 +105,7 @@ def directories(store: Store) -> Iterator[Finding]:
                 directory,
                 "this directory of the queue is missing",
                 "it is made again, empty; restore what was in it from a backup",
-                lambda d=directory: _done(store.disk.make_dir(d)),  # type: ignore[misc]
+                functools.partial(_make, store, directory),
             )
 
 
@@ -183,7 +184,7 @@ def decodes(store: Store, entry: Entry) -> Iterator[Finding]:
 
 def right_place(store: Store, entry: Entry) -> Iterator[Finding]:
     """The directory is the one that the record and the id say."""
-    if not entry.task or entry.path.startswith(layout.TMP):
+    if not entry.task or entry.path.startswith(layout.TMP) or not _head_fits(entry.task):
         return
     here, number = layout.parent(entry.path), entry.name.number
     if layout.settled(entry.state):
@@ -212,18 +213,20 @@ def state_fits(store: Store, entry: Entry) -> Iterator[Finding]:
     """The log ends in an event that leads to this state, and no token settled twice."""
     if not entry.task:
         return
-    event = entry.task.entries[-1]["event"]
-    imported = event == ADD and "tries" in entry.task.entries[-1]
-    if event not in HEADS[entry.state] and not imported and store.disk.exists(entry.path):
-        yield Finding(
-            entry.path, f"it is in {entry.state}, and its log ends in {event!r}", "decide by hand where it goes"
-        )
+    if not _head_fits(entry.task) and store.disk.exists(entry.path):
+        event = entry.task.entries[-1]["event"]
+        yield Finding(entry.path, f"it is in {entry.state}, its log ends in {event!r}", "decide by hand where it goes")
     tokens = [e["token"] for e in entry.task.entries if e["event"] in SETTLES and e.get("token")]
     if len(tokens) != len(set(tokens)):
         yield Finding(entry.path, "one claim was settled twice", "read its log, decide by hand what holds")
 
 
 CLOCK_SLACK_SECONDS = 60
+
+
+def _head_fits(task: Task) -> bool:
+    head = task.entries[-1]
+    return head["event"] in HEADS[task.state] or (head["event"] == ADD and "tries" in head)  # the latter: as imported
 
 
 def stamps(store: Store, entry: Entry) -> Iterator[Finding]:
@@ -276,7 +279,7 @@ def ids_and_files(store: Store, seen: dict[int, str]) -> Iterator[Finding]:
             seen[number],
             f"q{number} is not in seq, so its id may be given out again",
             "it is put into seq",
-            lambda n=number: _into_seq(store, n),  # type: ignore[misc]
+            functools.partial(_into_seq, store, number),
         )
     if any(number not in seen for number in ids):
         for number, path in look.snapshot(store).items():
@@ -333,7 +336,8 @@ def keys_of_nobody(store: Store, keys: dict[tuple[str, int], str], known: set[in
     for path in sorted(set(dead.values())):
         numbers = ", ".join(f"q{number}" for (_, number), file in dead.items() if file == path)
         problem = f"it lists {numbers} for tasks that were never added (a producer died)"
-        yield Finding(path, problem, "harmless; the lines are taken out", lambda p=path: _clean(store, p, set(dead)))  # type: ignore[misc]
+        cure = functools.partial(_clean, store, path, set(dead))
+        yield Finding(path, problem, "harmless; the lines are taken out", cure)
 
 
 def _clean(store: Store, path: str, dead: set[tuple[str, int]]) -> bool:
@@ -343,5 +347,6 @@ def _clean(store: Store, path: str, dead: set[tuple[str, int]]) -> bool:
     return True
 
 
-def _done(_: None) -> bool:
+def _make(store: Store, directory: str) -> bool:
+    store.disk.make_dir(directory)
     return True
