@@ -9,15 +9,22 @@ from __future__ import annotations
 import os
 import sys
 
-from .errors import BadInput, DiskError, GwtqError
+from .errors import BadInput, GwtqError
 from .options import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .jsonline import Json
 
-OK, NOTHING, USAGE, FAULT, IO_ERROR, INTERRUPTED = 0, 1, 64, 70, 74, 130
+OK, NOTHING, FAULT, IO_ERROR, INTERRUPTED = 0, 1, 70, 74, 130
 CHUNK = 1 << 16
+_SPACES = dict.fromkeys([*range(32), *range(127, 160)], " ")
+
+
+class Unprintable(GwtqError):
+    """The output cannot be written."""
+
+    exit_code = IO_ERROR
 
 
 class Output:
@@ -42,19 +49,19 @@ class Output:
         self.line(dumps(value))
 
     def flush(self) -> None:
-        """Write what is there. Raises DiskError."""
+        """Write what is there. Raises Unprintable."""
         data, self._parts, self._size = b"".join(self._parts), [], 0
         try:
             while data:
                 data = data[os.write(1, data) :]
         except OSError as error:
-            raise DiskError(f"Stdout takes no more: {error.strerror}.") from None
+            raise Unprintable(f"Stdout takes no more: {error.strerror}.") from None
 
 
 def say(sentence: str) -> None:
-    """A sentence for the person at the terminal."""
+    """A sentence for the person at the terminal; what it quotes cannot steer that terminal."""
     try:
-        os.write(2, f"gwtq: {sentence}\n".encode("utf-8", "backslashreplace"))
+        os.write(2, f"gwtq: {sentence.translate(_SPACES)}\n".encode("utf-8", "backslashreplace"))
     except OSError:
         return  # nobody listens
 
@@ -63,14 +70,13 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     try:
         _stand_in_for_closed_streams()
-        command, values = read(_utf8(sys.argv[1:] if argv is None else argv))
-        from . import commands
-
         out = Output()
-        code = commands.run(command, values, out)
+        code = _run(_utf8(sys.argv[1:] if argv is None else argv), out)
         out.flush()
         return code
     except GwtqError as error:
+        if error.exit_code == FAULT:
+            _trace()
         say(str(error))
         return error.exit_code
     except OSError as error:
@@ -79,13 +85,27 @@ def main(argv: list[str] | None = None) -> int:
         return IO_ERROR
     except KeyboardInterrupt:
         return INTERRUPTED
-    except SystemExit as stop:  # argparse: --help, --version, usage
-        return stop.code if isinstance(stop.code, int) else USAGE
     except Exception as error:
-        if os.environ.get("GWTQ_DEBUG") == "1":
-            raise
+        _trace()
         say(f"a fault of gwtq itself ({type(error).__name__}: {error}); GWTQ_DEBUG=1 shows where. Please report it.")
         return FAULT
+
+
+def _run(argv: list[str], out: Output) -> int:
+    call = read(argv, out.line)
+    if not call:
+        return OK  # --help, --version
+    from . import commands
+
+    return commands.run(*call, out)
+
+
+def _trace() -> None:
+    """Where our own fault is, for who asks for it."""
+    if os.environ.get("GWTQ_DEBUG") == "1":
+        from traceback import print_exc
+
+        print_exc()
 
 
 def _stand_in_for_closed_streams() -> None:
@@ -98,7 +118,7 @@ def _stand_in_for_closed_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
             closed.append(fd)
     if 1 in closed:
-        raise DiskError("Stdout is closed; nothing was done.")
+        raise Unprintable("Stdout is closed; nothing was done.")
 
 
 def _utf8(argv: list[str]) -> list[str]:

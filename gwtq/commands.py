@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 
 from . import rules, tsv
-from .cli import NOTHING, OK, say
-from .errors import BadData, BadInput, GwtqError, NoSuchFile, NoSuchQueue
-from .jsonline import strict_object
+from .cli import IO_ERROR, NOTHING, OK, say
+from .errors import BadInput, GwtqError, NoSuchQueue
 from .queue import Queue, prepare
 from .task import COLUMNS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, BinaryIO
+    from collections.abc import Callable
+    from typing import Any
 
     from .cli import Output
     from .jsonline import Json
     from .lane import Settled
+    from .produce import Prepared
     from .task import Task
 
 READING = frozenset(("report", "list", "show", "stats", "export", "doctor"))
@@ -39,6 +37,7 @@ class Call:
         self.command = command
         self.values = values
         self.out = out
+        self.max_tries = None if self["max_tries"] is None else rules.count(self["max_tries"], "--max-tries")
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
@@ -46,21 +45,21 @@ class Call:
     @property
     def path(self) -> str:
         """Where the queue is."""
-        path = self["queue"] if self["queue"] is not None else os.environ.get("GWT_QUEUE") or "cola"
-        if not path or "\0" in path:
+        if self["queue"] is None:
+            return os.environ.get("GWT_QUEUE") or "cola"
+        if not self["queue"]:
             raise BadInput("--queue needs a path.")
-        return str(path)
+        return file_path(self["queue"])
 
     def queue(self) -> Queue:
         """The queue, opened; `add` and `import` make a missing one and say so."""
         reading = self.command in READING and not self.values.get("fix")
-        max_tries = None if self["max_tries"] is None else rules.count(self["max_tries"], "--max-tries")
         try:
-            return Queue(self.path, max_tries=max_tries, notify=say, reading=reading)
+            return Queue(self.path, max_tries=self.max_tries, notify=say, reading=reading)
         except NoSuchQueue:
             if self.command not in MAKES_QUEUE:
                 raise
-        queue = Queue.create(self.path, max_tries=max_tries, notify=say)
+        queue = Queue.create(self.path, max_tries=self.max_tries, notify=say)
         say(f"made an empty queue in {queue.path}")
         return queue
 
@@ -95,6 +94,11 @@ class Call:
             self.out.line("\t".join([tsv.cell(str(value)) for value in fields.values()]))
 
 
+def file_path(text: str) -> str:
+    """A path as typed, as Python wants it: the file system's bytes are the argument's, whatever the locale says."""
+    return os.fsdecode(text.encode("utf-8"))
+
+
 # --- producers
 
 
@@ -125,75 +129,40 @@ def add(call: Call) -> int:
         return _add_batch(call)
     if "person" not in fields:
         raise BadInput("Add needs --person, or --jsonl with a file of tasks.")
-    outcomes = _enqueue(call, [(1, fields)])
-    call.record(id=outcomes[0][0], outcome=outcomes[0][1])
+    from .produce import Prepared
+
+    (outcome,) = _enqueue(call, [Prepared(rules.draft(fields, call.settings()))])
+    call.record(id=outcome[0], outcome=outcome[1])
     return OK
 
 
 def _add_batch(call: Call) -> int:
-    with _input(call["jsonl"]) as file:
-        outcomes = _enqueue(call, _objects(file))
+    from .stream import objects, opened
+
+    path = call["jsonl"]
+    with opened(path if path == "-" else file_path(path)) as file:
+        items = prepare(objects(file), call.settings())
+    outcomes = _enqueue(call, items)
     counts = {what: sum(1 for _, became in outcomes if became == what) for what in ("added", "known", "refreshed")}
     if call["json"]:
         call.out.json(dict(counts))
     else:
-        call.out.line(", ".join(f"{count} {what}" for what, count in counts.items()))
+        call.out.line(", ".join([f"{count} {what}" for what, count in counts.items()]))
     return OK
 
 
-def _enqueue(call: Call, tasks: Iterable[tuple[int, dict[str, Json]]]) -> list[tuple[str, str]]:
-    items = prepare(tasks, call.settings())
+def _enqueue(call: Call, items: list[Prepared]) -> list[tuple[str, str]]:
+    from .stream import Progress
+
     with Progress(len(items), "adding") as progress:
         return call.queue().add_prepared(
             items, dedupe=call["dedupe"], retry_failed=call["retry_failed"], progress=progress
         )
 
 
-def _input(path: str) -> BinaryIO:
-    if path == "-":
-        return sys.stdin.buffer
-    try:
-        return open(path, "rb")
-    except FileNotFoundError:
-        raise NoSuchFile(path) from None
-
-
-def _objects(file: BinaryIO) -> Iterator[tuple[int, dict[str, Json]]]:
-    """(line number, object) of a stream; blank lines are left out. Raises BadData with the line's number."""
-    for number, raw in enumerate(file, 1):
-        if raw.strip():
-            try:
-                yield number, strict_object(raw)
-            except ValueError as error:
-                raise BadData(f"Line {number}: {error}") from None
-
-
-class Progress:
-    """A bar on stderr, if that is a terminal and the work takes longer than a second."""
-
-    def __init__(self, total: int, what: str) -> None:
-        self._total = total
-        self._what = what
-        self._begun = time.monotonic()
-        self._shown = False
-
-    def __enter__(self) -> Callable[[int], None]:
-        return self._step
-
-    def _step(self, count: int) -> None:
-        if time.monotonic() - self._begun > 1 and os.isatty(2):
-            self._shown = True
-            bar = "#" * (30 * count // max(1, self._total))
-            os.write(2, f"\r{self._what} [{bar:<30}] {count:,} of {self._total:,}".encode())
-
-    def __exit__(self, *error: object) -> None:
-        if self._shown:
-            os.write(2, b"\r\x1b[K")
-
-
 def import_(call: Call) -> int:
     """import"""
-    table = tsv.parse(call["file"], call.settings())
+    table = tsv.parse(file_path(call["file"]), call.settings())
     imported, known, left_out = call.queue().import_rows(table)
     if call["json"]:
         call.out.json({"imported": imported, "known": known, "undecodable": left_out})
@@ -214,8 +183,8 @@ def claim(call: Call) -> int:
     try:
         call.row(held.task)
         call.out.flush()
-    except GwtqError:
-        held.release(note="")
+    except BaseException:  # Ctrl-C too: who did not get the row does not have the task
+        held.release()
         say(f"{held.id} was given back: its row could not be printed")
         raise
     return OK
@@ -230,7 +199,7 @@ def renew(call: Call) -> int:
 
 def done(call: Call) -> int:
     """done"""
-    if call["evidence"] and not os.path.exists(call["evidence"]):
+    if call["evidence"] and not os.path.exists(file_path(call["evidence"])):
         say(f"the evidence file {call['evidence']} does not exist (yet)")
     settled = call.queue().done(call["id"], call["token"], call["result"], call["evidence"] or "", call["note"] or "")
     return _settled(call, settled)
@@ -250,12 +219,10 @@ def release(call: Call) -> int:
 
 
 def _settled(call: Call, settled: Settled) -> int:
-    if settled.already:
-        call.record(id=call["id"], outcome="already")
-    elif settled.next_at:
-        call.record(id=call["id"], outcome=settled.outcome, next_at=settled.next_at)
-    else:
-        call.record(id=call["id"], outcome=settled.outcome)
+    fields: dict[str, Json] = {"id": call["id"], "outcome": "already" if settled.already else settled.outcome}
+    if settled.next_at or call["json"]:
+        fields["next_at"] = settled.next_at
+    call.record(**fields)
     return OK
 
 
@@ -273,7 +240,7 @@ def requeue_expired(call: Call) -> int:
 class Stuck(GwtqError):
     """Some tasks stay where they are."""
 
-    exit_code = 74
+    exit_code = IO_ERROR
 
 
 # --- people
@@ -281,9 +248,11 @@ class Stuck(GwtqError):
 
 def report(call: Call) -> int:
     """report"""
+    from .clock import Clock
     from .report import report as print_report
 
-    return print_report(call.queue(), call.limit(20) or 0, as_json=call["json"], out=call.out)
+    limit = call.limit(20) or 0
+    return print_report(call.queue(), limit, now=Clock().now(), as_json=call["json"], out=call.out)
 
 
 def list_(call: Call) -> int:
@@ -331,7 +300,7 @@ def export(call: Call) -> int:
         for line in queue.table():
             call.out.line(line)
         return OK
-    target = call["o"] if call["o"] is not None else queue.path + ".tsv"
+    target = queue.path + ".tsv" if call["o"] is None else file_path(call["o"])
     say(f"wrote {queue.export(target)} tasks to {target}")
     return OK
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Union
+    from collections.abc import Callable
+    from typing import NoReturn, Union
 
     Values = dict[str, Union[str, list[str], bool, None]]
 
@@ -140,7 +141,7 @@ COMMANDS = {
         "gwtq list --status done --result blocked",
         Option("--status", "S", "open, claimed, done or failed"),
         Option("--person", "P", "of this person"),
-        Option("--lane", "L", "held or last held by this lane"),
+        Option("--lane", "L", "held, or ended, by this lane"),
         Option("--result", "R", "closed with this result"),
         Option("--kind", "K", "of this kind"),
         Option("--source", "S", "for this source"),
@@ -177,9 +178,9 @@ GLOBAL = (QUEUE, MAX_TRIES)
 QUICK = ("claim", "renew", "done", "fail", "release")
 
 
-def read(argv: list[str]) -> tuple[str, Values]:
-    """(command, its values). Prints and exits for --help, --version and mistakes (exit 64)."""
-    return quick(argv) or thorough(argv)
+def read(argv: list[str], show: Callable[[str], object]) -> tuple[str, Values] | None:
+    """(command, its values); None when `show` was called with what --help or --version print. Raises BadInput."""
+    return quick(argv) or thorough(argv, show)
 
 
 def quick(argv: list[str]) -> tuple[str, Values] | None:
@@ -216,15 +217,19 @@ def _take(argv: list[str], at: int, options: tuple[Option, ...], values: Values)
     return at
 
 
-def thorough(argv: list[str]) -> tuple[str, Values]:
+def thorough(argv: list[str], show: Callable[[str], object]) -> tuple[str, Values] | None:
     """Read everything, with argparse."""
     import argparse
 
-    from . import __version__
+    from .errors import BadInput
+    from .version import __version__
 
     class Parser(argparse.ArgumentParser):
-        def error(self, message: str) -> None:  # type: ignore[override]
-            self.exit(64, f"{self.format_usage()}{self.prog}: {message}; `{self.prog} --help` tells more\n")
+        def error(self, message: str) -> NoReturn:
+            raise BadInput(f"{message}; `{self.prog} --help` tells more.")
+
+        def _print_message(self, message: str, file: object = None) -> None:
+            show(message.rstrip("\n"))
 
     raw = argparse.RawDescriptionHelpFormatter
     parser = Parser(
@@ -247,7 +252,10 @@ def thorough(argv: list[str]) -> tuple[str, Values]:
             _add(sub, option)
         if command.argument:
             sub.add_argument(command.argument.name, metavar=command.argument.metavar, help=command.argument.help)
-    values = vars(parser.parse_args(argv))
+    try:
+        values = vars(parser.parse_args(argv))
+    except SystemExit:
+        return None  # --help or --version, and it is shown
     return values.pop("command"), values
 
 

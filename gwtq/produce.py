@@ -13,7 +13,7 @@ from .errors import BadInput, Corrupt, GwtqError, NoSuchQueue, Undecodable
 from .idset import IdSet
 from .jsonline import dumps, loads
 from .rules import Draft, Settings
-from .store import TRIES_MAX, staged
+from .store import TRIES_MAX, read_settings, staged
 from .task import ADD, GIVEN, IMPORTED, UPDATE, Enqueued
 
 TYPE_CHECKING = False
@@ -75,7 +75,11 @@ def create(disk: Disk, clock: Clock, settings: Settings) -> bool:
     """
     if disk.exists(layout.SETTINGS):
         return False
-    disk.make_root()
+    try:
+        disk.make_root()
+    except (FileExistsError, NotADirectoryError):
+        read_settings(disk)  # the same sentence as when it is opened
+        raise
     with disk.lock(layout.LOCK):
         if disk.exists(layout.SETTINGS):
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from . import tsv
+from . import names, tsv
 from .task import COLUMNS, DONE, EXPIRED, FAIL, RELEASE, SETTLES, UPDATE
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WORDS = {DONE: "done:", FAIL: "failed", RELEASE: "released, not tried", EXPIRED: "lease expired", "claimed": "held"}
 
 
-def report(queue: Queue, limit: int, *, as_json: bool, out: Output) -> int:
+def report(queue: Queue, limit: int, *, now: float, as_json: bool, out: Output) -> int:
     """The open leads: what is due, by priority; how much waits, is held, has failed."""
     counts = queue.stats()
     shown = list(islice(queue.due(), limit))
@@ -37,10 +37,21 @@ def report(queue: Queue, limit: int, *, as_json: bool, out: Output) -> int:
     out.line(f"waiting: {counts.waiting}" + (f", the first until {counts.next_due}" if counts.waiting else ""))
     out.line(f"held: {counts.claimed}")
     for task in held:
-        out.line(f"  {task.id}  {tsv.cell(task.lane)}  {tsv.cell(task.person_label)}  until {task.lease_until}")
+        left = _span(names.seconds(names.from_iso(task.lease_until)) - int(now))
+        out.line(f"  {task.id}  {tsv.cell(task.lane)}  {tsv.cell(task.person_label)}  {left} left")
     out.line(f"failed: {counts.failed}" + (" (gwtq list --status failed)" if counts.failed else ""))
     out.line(f"done: {counts.done}")
     return 0
+
+
+def _span(seconds: int) -> str:
+    """A time as people say it: 2 d 3 h, 1 h 59 min, 20 s."""
+    minutes, hours, days = max(0, seconds) // 60, seconds // 3600, seconds // 86400
+    if days > 0:
+        return f"{days} d {hours % 24} h"
+    if hours > 0:
+        return f"{hours} h {minutes % 60} min"
+    return f"{minutes} min" if minutes else f"{max(0, seconds)} s"
 
 
 def _lead(task: Task) -> str:

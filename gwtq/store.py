@@ -261,7 +261,7 @@ def read_settings(disk: Disk) -> Settings:
         ) from None
     except NotADirectoryError:
         raise NoSuchQueue(
-            f"{disk.root} is a file. If it is a table, import it: `gwtq --queue cola import {disk.root}`."
+            f"{disk.root} is no directory. If it is a table, import it: `gwtq --queue cola import {disk.root}`."
         ) from None
     try:
         return Settings.from_json(loads(data.decode("utf-8")))
