@@ -11,7 +11,9 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import zip_longest
 from tempfile import TemporaryDirectory
+from textwrap import TextWrapper
 from threading import Timer
 
 from .clock import Clock
@@ -20,17 +22,13 @@ from .jsonline import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
-    class Out(Protocol):
-        """Where the demo's lines go, each when it is due."""
-
-        def line(self, text: str) -> None: ...
-        def flush(self) -> None: ...
-
+    from .cli import Output
 
 PATIENCE_SECONDS = 120  # a demo that takes longer is stuck: its lanes are killed, and it says so
 POLL_SECONDS = 0.1
+WRAPPER = TextWrapper(
+    80, initial_indent="    ", subsequent_indent="      ", replace_whitespace=False, break_on_hyphens=False
+)
 # What stands for the command `gwtq` in a shell: this interpreter and this package, installed or not.
 PRELUDE = 'gwtq() { "$GWTQ_PYTHON" -m gwtq "$@"; }\n'
 
@@ -58,9 +56,10 @@ class Stuck(GwtqError):
     """The demo did not go as it should."""
 
 
-def demo(out: Out) -> int:
+def demo(out: Output) -> int:
     """Tell the story; returns 0. Raises Stuck. Nothing is left behind."""
     with TemporaryDirectory(prefix="gwtq-demo-") as directory, Stage(out, os.path.realpath(directory)) as stage:
+        stage.show("A queue in a scratch directory (here ./), three lanes, one of them killed.")
         add(stage)
         lanes = start(stage)
         kill(stage, lanes[2])
@@ -138,7 +137,7 @@ def look(stage: Stage) -> None:
 class Stage:
     """The scratch directory, what runs in it, and what is shown of it."""
 
-    def __init__(self, out: Out, root: str) -> None:
+    def __init__(self, out: Output, root: str) -> None:
         self.out = out
         self.root = root
         self.clock = Clock()
@@ -184,10 +183,11 @@ class Stage:
         self.show("  $ " + " ".join([f'"{arg}"' if " " in arg else arg for arg in argv]))
         answer = self._run([sys.executable, "-m", *argv], exit_code)
         while until_answered and not answer:
-            self._not_too_long()
+            if not self._watchdog.is_alive():
+                raise Stuck(f"`{' '.join(argv)}` has had nothing to say for {PATIENCE_SECONDS} seconds.")
             self.clock.sleep(POLL_SECONDS)
             answer = self._run([sys.executable, "-m", *argv], exit_code)
-        self.show(*aligned(answer))
+        self.show(*aligned(answer + ([f"(exit {exit_code})"] if exit_code else [])))
 
     def shell(self, command: str) -> None:
         """Show a line of the shell and its answer."""
@@ -199,23 +199,23 @@ class Stage:
         lane = Lane(self, name, options)
         self.lanes.append(lane)
         lane.listen()
+        if not lane.task:
+            raise Stuck(f"{name} has taken no task.")
         return lane
 
     def _run(self, argv: list[str], exit_code: int) -> list[str]:
-        ran = subprocess.run(
-            # Bytes: whatever the locale says, the command reads UTF-8.
-            [arg.encode("utf-8") for arg in argv],
-            cwd=self.root, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            timeout=PATIENCE_SECONDS, check=False,
-        )  # fmt: skip
+        try:
+            ran = subprocess.run(  # noqa: S603 (the demo's own commands)
+                [arg.encode("utf-8") for arg in argv],  # bytes: whatever the locale says, gwtq reads UTF-8
+                cwd=self.root, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                timeout=PATIENCE_SECONDS, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise Stuck(f"`{' '.join(argv)}` did not end.") from None
         answer = ran.stdout.decode("utf-8", "replace").replace(self.root, ".")
         if ran.returncode != exit_code:
             raise Stuck(f"`{' '.join(argv)}` ended with {ran.returncode}: {answer}")
         return answer.splitlines()
-
-    def _not_too_long(self) -> None:
-        if not self._watchdog.is_alive():
-            raise Stuck(f"it took longer than {PATIENCE_SECONDS} seconds.")
 
 
 class Lane:
@@ -225,8 +225,8 @@ class Lane:
         self.stage = stage
         self.name = name
         self.task = self.token = ""
-        self.process = subprocess.Popen(
-            ["sh", "-c", PRELUDE + ". ./lane.sh", "lane.sh", name, *options],
+        self.process = subprocess.Popen(  # noqa: S603 (the loop above)
+            ["sh", "-c", PRELUDE + ". ./lane.sh", "lane.sh", name, *options],  # noqa: S607 (sh is where PATH says)
             cwd=stage.root, env=stage.env, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
@@ -252,15 +252,18 @@ class Lane:
 
 
 def aligned(lines: list[str]) -> list[str]:
-    """Lines as a terminal shows them, the cells of tab-separated ones one below the other."""
-    rows = [line.split("\t") for line in lines]
-    widths = [0] * max(map(len, rows), default=0)
-    for row in rows:
-        for column, cell in enumerate(row):
-            widths[column] = max(widths[column], len(cell))
-    return ["    " + "  ".join([cell.ljust(width) for cell, width in zip(row, widths)]).rstrip() for row in rows]
+    """An answer as it is shown: indented, in 80 columns, the cells of tab-separated lines one below the other."""
+    table = [line.split("\t") for line in lines if "\t" in line]
+    widths = [max(map(len, column)) for column in zip_longest(*table, fillvalue="")]
+    shown = []
+    for line in lines:
+        cells = "  ".join([cell.ljust(width) for cell, width in zip(line.split("\t"), widths)])
+        shown += WRAPPER.wrap(cells.rstrip() if "\t" in line else line)
+    return shown
 
 
 def _python_path() -> str:
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
+    """PYTHONPATH with this package's directory, unless that is where every interpreter looks anyway."""
+    parent = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    installed = os.path.basename(parent) in ("site-packages", "dist-packages")
+    return os.pathsep.join([*([] if installed else [parent]), *filter(None, [os.environ.get("PYTHONPATH")])])
