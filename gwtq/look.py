@@ -56,7 +56,8 @@ def _meet(store: Store, found: dict[int, str], directory: str, texts: list[str])
     state = layout.state_of(f"{directory}/")
     for text in texts:
         number = names.number_of(text)
-        if number and (layout.settled(state) or parse(state, text)):
+        # Of a settled name `number_of` has looked at all but its end, and there may be very many of them.
+        if number and (text.count(".") == 1 if layout.settled(state) else parse(state, text)):
             found[number] = f"{directory}/{text}"
 
 
@@ -151,7 +152,11 @@ def due(store: Store) -> Iterator[Task]:
         for path, name in store.parsed(state):
             if state == names.RECOVERING or name.until <= now:
                 others.append(_ordered(store, path, name.number))
-    ready = ((-int(path.split("/")[1]), number, path) for number, path in tree.ordered(store.disk))
+    ready = (
+        (-int(path.split("/")[1]), number, path)
+        for number, path in tree.ordered(store.disk)
+        if parse(names.PENDING, layout.base(path))
+    )
     for _, number, path in merge(ready, sorted(others)):
         task = find(store, f"q{number}", path)
         if task.status == "open" and not task.problem and task.next_at <= names.iso(now):

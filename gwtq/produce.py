@@ -256,7 +256,7 @@ class Producer:
                 data = self.disk.read(f"{layout.TMP}/{batch}/{layout.REFRESHES}")
             except FileNotFoundError:
                 return
-            for text in data.decode("utf-8").splitlines():
+            for text in filter(None, data.decode("utf-8").split("\n")):  # a note may hold other line ends, like U+2028
                 wanted: dict[str, Json] = loads(text)  # type: ignore[assignment]
                 refresh(self.store, str(wanted.pop("id")), wanted)
 
