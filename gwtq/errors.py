@@ -13,10 +13,15 @@ class GwtqError(Exception):
     exit_code = 70
 
     def __init__(self, detail: str = "") -> None:
-        sentence = (type(self).__doc__ or "").strip().splitlines()[0].rstrip(".")
+        """`detail` is a sentence for people; one that begins or ends with a path or a value has it in quotes."""
+        self.detail = detail
+        sentence = (type(self).__doc__ or type(self).__name__).strip().splitlines()[0].rstrip(".")
         if detail[1:2].islower():
             detail = detail[0].lower() + detail[1:]
         super().__init__(f"{sentence}: {detail.rstrip('.')}." if detail else f"{sentence}.")
+
+    def __reduce__(self) -> tuple[type[GwtqError], tuple[str]]:
+        return type(self), (self.detail,)
 
 
 class Refused(GwtqError):

@@ -411,7 +411,7 @@ def prepare(tasks: Iterable[tuple[int, dict[str, Json]]], settings: Settings) ->
         try:
             items.append(produce.Prepared(rules.draft(values, settings)))
         except BadInput as error:
-            raise BadData(f"Line {number}: {error}") from error
+            raise BadData(f"Line {number}: {error.detail}") from error
     return items
 
 

@@ -28,9 +28,9 @@ def opened(path: str) -> BinaryIO:
     try:
         return open(path, "rb")
     except FileNotFoundError:
-        raise NoSuchFile(path) from None
+        raise NoSuchFile(repr(path)) from None
     except IsADirectoryError:
-        raise NoSuchFile(f"{path} is a directory.") from None
+        raise NoSuchFile(f"{path!r} is a directory.") from None
 
 
 def objects(file: BinaryIO) -> Iterator[tuple[int, dict[str, Json]]]:
