@@ -44,7 +44,7 @@ def leaf_name(number: int) -> str:
 def leaf_first(leaf: str) -> int:
     """The number that no id in this leaf is below; -1 for a name that is no leaf's."""
     digits = leaf[1:]
-    if leaf[:1] != "q" or not digits.isdigit() or not digits.isascii():
+    if leaf[:1] != "q" or not digits.isdigit() or not digits.isascii() or len(digits) > names.DIGITS_MAX:
         return -1
     first = int(digits)
     return first if first % LEAF_STEP == 0 and str(first) == digits else -1
@@ -83,7 +83,7 @@ def staged_target(name: str) -> str:
 def is_batch(name: str) -> bool:
     """Is this name in tmp/ a staged batch? It is called after its first new id, or `refresh` if it adds none."""
     first, _, head = name.partition(".")
-    return len(head) == names.GEN_LENGTH and (first == REFRESH_ONLY or names.is_id(first))
+    return names.is_gen(head) and (first == REFRESH_ONLY or names.is_id(first))
 
 
 def state_of(path: str) -> str:
