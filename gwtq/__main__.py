@@ -1,5 +1,7 @@
 """`python -m gwtq` is the command `gwtq`."""
 
+from __future__ import annotations
+
 import sys
 
 from .cli import main
