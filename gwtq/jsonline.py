@@ -16,8 +16,25 @@ else:
     Json = object
 
 
+_WHITE = " \t\n\r"
+DIGITS_MAX = 1000  # of a whole number; newer interpreters refuse from 4,300 on, older ones take quadratic time
+
+
 def _refuse(word: str) -> float:
     raise ValueError(f"{word} is not a number of JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{digits} is too large")
+    return number
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > DIGITS_MAX:
+        raise ValueError(f"a number of {len(digits)} digits is too large")
+    return int(digits)
 
 
 class _Strict:
@@ -26,9 +43,12 @@ class _Strict:
     strict = True
     object_hook = None
     object_pairs_hook = None
-    parse_float = float
-    parse_int = int
+    parse_float = staticmethod(_finite)
+    parse_int = staticmethod(_whole)
     parse_constant = staticmethod(_refuse)
+
+
+_NUMBERS: dict[str, Any] = {"parse_float": _finite, "parse_int": _whole, "parse_constant": _refuse}
 
 
 try:
@@ -40,12 +60,12 @@ except ImportError:  # not CPython
     from json.decoder import JSONDecoder
     from json.encoder import encode_basestring as _quote
 
-    _scan = JSONDecoder(parse_constant=_refuse).scan_once  # type: ignore[attr-defined]
+    _scan = JSONDecoder(**_NUMBERS).scan_once  # type: ignore[attr-defined]
 
 
 def loads(text: str) -> Json:
     """The value that `text` holds. Raises ValueError with a sentence."""
-    text = text.strip()
+    text = text.strip(_WHITE)
     try:
         value, end = _scan(text, 0)
     except (StopIteration, ValueError, RecursionError, SystemError):
@@ -59,7 +79,7 @@ def _complain(text: str) -> Json:
     import json
 
     try:
-        return json.loads(text, parse_constant=_refuse)  # type: ignore[no-any-return]
+        return json.loads(text, **_NUMBERS)  # type: ignore[no-any-return]
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -78,18 +98,12 @@ def strict_object(raw: bytes) -> dict[str, Json]:
             raise ValueError(f"the key {next(k for k in keys if keys.count(k) > 1)!r} is there twice")
         return found
 
-    def finite(digits: str) -> float:
-        number = float(digits)
-        if number in (float("inf"), float("-inf")):
-            raise ValueError(f"{digits} is too large")
-        return number
-
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError("it is not UTF-8 text") from None
     try:
-        value = json.loads(text, object_pairs_hook=once, parse_constant=_refuse, parse_float=finite)
+        value = json.loads(text, object_pairs_hook=once, **_NUMBERS)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is no JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
@@ -105,7 +119,7 @@ def dumps(value: Json) -> str:
         return _quote(value)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float)) and value - value == 0:  # not infinity, not NaN
         return repr(value)
     if isinstance(value, list):
         return "[{}]".format(", ".join([dumps(v) for v in value]))

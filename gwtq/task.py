@@ -107,36 +107,40 @@ def chain(data: bytes, head: str) -> list[dict[str, Json]]:
     links: list[dict[str, Json]] = []
     gen: Json = head
     while gen is not None:
-        found = by_gen.pop(gen, None) if isinstance(gen, str) else None
-        if found is None:
-            raise Undecodable(f"the entry {gen} is not in the file." if by_gen or links else "no entry decodes.")
-        links.append(found)
-        gen = found.get("prev")
+        found = by_gen.pop(gen, []) if isinstance(gen, str) else []
+        if not found:
+            lost = f"the entry {gen} is not in the file, or does not decode."
+            raise Undecodable(lost if by_gen or links else "no entry decodes.")
+        if len(found) > 1:
+            raise Undecodable(f"two entries carry the generation {gen}.")
+        links += found
+        gen = found[0].get("prev")
     links.reverse()
     for entry in links:
         if entry.get("event") not in EVENTS:
             raise NewerFormat(
                 f"It holds an entry of the kind {entry.get('event')!r}, which this version does not know."
             )
-    if links[0]["event"] != ADD:
+    first, *others = [entry["event"] == ADD for entry in links]
+    if not first or any(others):
         raise Undecodable("the chain does not begin with the task as added.")
     return links
 
 
-def _by_generation(data: bytes) -> dict[str, dict[str, Json]]:
-    by_gen: dict[str, dict[str, Json]] = {}
+def _by_generation(data: bytes) -> dict[str, list[dict[str, Json]]]:
+    by_gen: dict[str, list[dict[str, Json]]] = {}
     for raw in data.split(b"\n"):
         if not raw or raw.isspace():
             continue
         try:
             entry = loads(raw.decode("utf-8"))
-        except ValueError:
+            if b"\\u" in raw:
+                dumps(entry).encode("utf-8")  # a lone surrogate could be written nowhere
+        except (ValueError, RecursionError):
             continue  # torn, or not ours: off the chain unless something points to it
         gen = entry.get("gen") if isinstance(entry, dict) else None
         if isinstance(gen, str) and isinstance(entry, dict):
-            if gen in by_gen:
-                raise Undecodable(f"two entries carry the generation {gen}.")
-            by_gen[gen] = entry
+            by_gen.setdefault(gen, []).append(entry)
     return by_gen
 
 
@@ -156,6 +160,7 @@ def fold(name: names.Name, state: str, data: bytes, *, now: str, max_tries: int)
     task.tries = _number(first, "tries")
     for entry in task.entries[1:]:
         _apply(task, entry)
+    _check_place(task)
     _present(task, name, now, max_tries)
     return task
 
@@ -186,6 +191,16 @@ def _apply(task: Task, entry: dict[str, Json]) -> None:
         task.note = _text(entry, "note")
 
 
+def _check_place(task: Task) -> None:
+    """The fields that a task's directory is made of: no later step can fail on a name, or lead astray."""
+    if not names.is_kind(task.kind):
+        raise Undecodable(f"{task.kind!r} is no name of a kind.")
+    if len(names.channel_name(task.kind, task.source)) > names.CHANNEL_MAX:
+        raise Undecodable("its source is too long.")
+    if len(str(abs(task.priority))) > names.DIGITS_MAX:
+        raise Undecodable(f"its priority {task.priority} is out of range.")
+
+
 def _present(task: Task, name: names.Name, now: str, max_tries: int) -> None:
     """What the state's directory and the name add: who holds it, and the word that people see."""
     if task.state in (names.CLAIMED, names.RECOVERING):
@@ -194,6 +209,8 @@ def _present(task: Task, name: names.Name, now: str, max_tries: int) -> None:
         task.token, task.lease_until = name.token, names.iso(name.until)
         expired = task.state == names.RECOVERING or name.until <= now
         task.status = "claimed" if not expired else "open" if task.tries < max_tries else "failed"
+        if expired:
+            task.next_at = ""
     else:
         task.status = "open" if task.state == names.PENDING else task.state
     if task.status == "open":
