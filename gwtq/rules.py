@@ -67,35 +67,36 @@ class Settings:
     @classmethod
     def from_json(cls, value: Json) -> Settings:
         """Settings from what queue.json holds; a result counts unless told otherwise. Raises ValueError."""
-        if not isinstance(value, dict) or not isinstance(value.get("format"), int):
+        if not isinstance(value, dict) or not _is_whole(value.get("format")):
             raise ValueError("it has no format number")
-        results = value.get("results", {word: {"counts": counts} for word, counts in RESULTS.items()})
-        kinds = value.get("kinds", list(KINDS))
-        if not isinstance(results, dict) or not all(isinstance(r, dict) for r in results.values()):
-            raise ValueError('its "results" are not an object of objects')
-        if not isinstance(kinds, list) or not all(isinstance(k, str) and names.is_kind(k) for k in kinds):
+        given = {**Settings().to_json(), **value}
+        kinds, results, max_tries = given["kinds"], given["results"], given["max_tries"]
+        if not isinstance(kinds, list) or not kinds or not all(isinstance(k, str) and names.is_kind(k) for k in kinds):
             raise ValueError('its "kinds" are not a list of names (lower-case letters, digits, - and _)')
-        numbers: dict[str, float] = {}
-        for key in ("max_tries", "lease_minutes", "backoff_minutes"):
-            number = value.get(key, getattr(_DEFAULTS, key))
-            if (
-                isinstance(number, bool)
-                or not isinstance(number, (int, float))
-                or number < (0 if key[0] == "b" else 1e-9)
-            ):
-                raise ValueError(f'its "{key}" is not a number above 0')
-            numbers[key] = number
+        if not isinstance(results, dict) or not results or not all(isinstance(r, dict) for r in results.values()):
+            raise ValueError('its "results" are not an object of objects')
+        counts = {word: result.get("counts", True) for word, result in results.items()}
+        if not all(isinstance(c, bool) for c in counts.values()):
+            raise ValueError('the "counts" of its "results" are not all true or false')
+        if not _is_whole(max_tries):
+            raise ValueError('its "max_tries" is not a whole number above 0')
+        lease_minutes, backoff_minutes = given["lease_minutes"], given["backoff_minutes"]
+        if not _is_minutes(lease_minutes) or not lease_minutes:
+            raise ValueError('its "lease_minutes" are not a number above 0, at most ten years')
+        if not _is_minutes(backoff_minutes):
+            raise ValueError('its "backoff_minutes" are not a number of 0 or more, at most ten years')
         return cls(
-            kinds,
-            {word: result.get("counts", True) is not False for word, result in results.items()},
-            format=value["format"],
-            max_tries=int(numbers["max_tries"]),
-            lease_minutes=numbers["lease_minutes"],
-            backoff_minutes=numbers["backoff_minutes"],
-        )
+            kinds, counts, format=value["format"], max_tries=max_tries,
+            lease_minutes=lease_minutes, backoff_minutes=backoff_minutes,
+        )  # fmt: skip
 
 
-_DEFAULTS = Settings()
+def _is_whole(value: Json) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= PRIORITY_MAX
+
+
+def _is_minutes(value: Json) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value * 60 <= LEASE_MAX_SECONDS
 
 
 class Draft:
@@ -120,16 +121,8 @@ class Draft:
         """The fields that the record holds; empty ones are left out."""
         values: dict[str, Json] = {}
         for key in (
-            "person_key",
-            "person_label",
-            "kind",
-            "source",
-            "query",
-            "priority",
-            "note",
-            "next_at",
-            "dedupe_key",
-        ):
+            "person_key", "person_label", "kind", "source", "query", "priority", "note", "next_at", "dedupe_key",
+        ):  # fmt: skip
             value = getattr(self, key)
             if value or key == "priority":
                 values[key] = value
@@ -201,7 +194,7 @@ def result(value: str, settings: Settings) -> str:
 def lane(value: str) -> str:
     """A lane's name that fits into a file's name."""
     text(value, "lane")
-    if not value.strip():
+    if not any(c.isprintable() and not c.isspace() for c in value):
         raise BadInput("A lane needs a name.")
     if len(names.encode(value)) > names.LANE_MAX:
         raise BadInput(f"The lane's name is too long: percent-encoded it exceeds {names.LANE_MAX} bytes.")
@@ -218,10 +211,7 @@ def task_id(value: str) -> str:
 def priority(value: Json) -> int:
     """A whole number within ±1,000,000,000; text as typed will do."""
     if isinstance(value, str):
-        digits = value[1:] if value[:1] in ("-", "+") else value
-        if not (digits.isdigit() and digits.isascii()):
-            raise BadInput(f"The priority must be a whole number, not {value!r}.")
-        value = int(value) if len(digits) <= 12 else PRIORITY_MAX + 1
+        return typed_priority(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise BadInput(f"The priority must be a whole number, not {value!r}.")
     if abs(value) > PRIORITY_MAX:
@@ -229,17 +219,34 @@ def priority(value: Json) -> int:
     return value
 
 
+def typed_priority(value: str) -> int:
+    """A priority as typed."""
+    sign = value[:1] if value[:1] in ("-", "+") else ""
+    number = _digits(value[len(sign) :])
+    if number is None:
+        raise BadInput(f"The priority must be a whole number, not {value!r}.")
+    return priority(-number if sign == "-" else number)
+
+
 def count(value: str, what: str, least: int = 1) -> int:
     """A whole number of at least `least`, as typed."""
-    if not (value.isdigit() and value.isascii()) or not least <= int(value[:12]) <= PRIORITY_MAX:
-        raise BadInput(f"{what} must be a whole number, {least} or more, not {value!r}.")
-    return int(value)
+    number = _digits(value)
+    if number is None or not least <= number <= PRIORITY_MAX:
+        raise BadInput(f"{what} must be a whole number from {least} to {PRIORITY_MAX:,}, not {value!r}.")
+    return number
+
+
+def _digits(value: str) -> int | None:
+    """The number that plain digits write; one beyond any bound here if there are many of them, however many."""
+    if not (value.isdigit() and value.isascii()):
+        return None
+    return int(value.lstrip("0")[:12] or "0")
 
 
 def minutes(value: str, what: str) -> float:
     """Minutes as typed, fractions allowed, in seconds. Raises BadInput unless finite and not negative."""
     try:
-        number = float(value) if "_" not in value else float("nan")
+        number = float(value) if value.isascii() and "_" not in value else float("nan")
     except ValueError:
         number = float("nan")
     if not 0 <= number < float("inf"):
@@ -305,7 +312,7 @@ def slug(value: str) -> str:
 
     Letters of other scripts are kept.
     """
-    folded = value.lower() if value.isascii() else _without_marks(_without_marks(value).casefold())
+    folded = value.lower() if value.isascii() else _folded(value)
     return "-".join("".join([c if c.isalnum() else " " for c in folded]).split())
 
 
@@ -324,8 +331,12 @@ def identity(person_key: str, kind: str, source: str, query: str, dedupe_key: st
         from unicodedata import normalize
 
         return "key\0" + normalize("NFC", dedupe_key)
-    plain = query if query.isascii() else " ".join(_without_marks(query).split())
+    plain = query if query.isascii() else " ".join(_folded(query).split())
     return "\0".join(("task", person_key, kind, source, plain))
+
+
+def _folded(value: str) -> str:
+    return _without_marks(_without_marks(value).casefold())
 
 
 def _without_marks(value: str) -> str:

@@ -26,7 +26,6 @@ TIMES = ("claimed_at", "done_at", "next_at", "lease_until")
 NUMBERS = ("priority", "tries")
 PLAIN = frozenset(("id", "status", *TIMES, *NUMBERS))  # never a formula, so never escaped
 STATUS = {"open": names.PENDING, "claimed": names.CLAIMED, "done": names.DONE, "failed": names.FAILED}
-RECOVERING_MORE = 2 + names.SWEEPER_LENGTH + 16  # bytes that a claim's name grows by when it is swept
 
 _SPACES = dict.fromkeys([*range(32), *range(127, 160), 0x2028, 0x2029], " ")
 
@@ -72,7 +71,7 @@ def export(store: Store, path: str) -> int:
     """Write the table to `path`, whole or not at all; returns the number of tasks. Durable on return."""
     target = os.path.realpath(path)
     if os.path.isdir(target):
-        raise BadInput(f"{path} is a directory; name a file.")
+        raise BadInput(f"{path!r} is a directory; name a file.")
     directory, name = os.path.split(target)
     if not os.path.isdir(directory):
         raise NoSuchFile(f"The directory {directory} does not exist.")
@@ -116,9 +115,9 @@ def parse(path: str, settings: rules.Settings) -> tuple[list[Row], int]:
         with open(path, "rb") as file:
             return _parse(file, settings)
     except FileNotFoundError:
-        raise NoSuchFile(path) from None
+        raise NoSuchFile(repr(path)) from None
     except IsADirectoryError:
-        raise NoSuchFile(f"{path} is a directory.") from None
+        raise NoSuchFile(f"{path!r} is a directory.") from None
 
 
 def _parse(file: BinaryIO, settings: rules.Settings) -> tuple[list[Row], int]:
@@ -146,7 +145,7 @@ def _parse(file: BinaryIO, settings: rules.Settings) -> tuple[list[Row], int]:
         except UnicodeDecodeError:
             raise BadData(f"Line {number}: it is not UTF-8 text.") from None
         except BadInput as error:
-            raise BadData(f"Line {number}: {error}") from error
+            raise BadData(f"Line {number}: {error.detail}") from error
     if not columns:
         raise BadData("The table is empty: not even a header line.")
     return rows, left_out
@@ -168,7 +167,7 @@ def _task(columns: list[str], text: str, settings: rules.Settings) -> Task:
     task = Task(rules.task_id(values.pop("id")), "")
     for key, value in values.items():
         setattr(task, key, names.iso(rules.instant(value, key)) if key in TIMES and value else value)
-    task.priority = rules.priority(values["priority"])
+    task.priority = rules.typed_priority(values["priority"])
     task.tries = rules.count(values["tries"], "The number of tries", 0)
     if task.status not in STATUS:
         raise BadInput(f"There is no status {task.status!r}; it is one of {', '.join(STATUS)}.")
@@ -207,5 +206,5 @@ def _check_claim(task: Task) -> None:
         raise BadInput(f"The token is too long: percent-encoded it exceeds {names.TOKEN_MAX} bytes.")
     since, until = names.from_iso(task.claimed_at), names.from_iso(task.lease_until)
     name = names.claim_name(task.id, "0" * names.GEN_LENGTH, task.token, since, until, task.lane)
-    if len(name) + RECOVERING_MORE > names.NAME_MAX:
+    if len(name) > names.CLAIM_NAME_MAX:
         raise BadInput("The token and the lane's name are too long together for a file's name.")
