@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 OK, NOTHING, FAULT, IO_ERROR, INTERRUPTED = 0, 1, 70, 74, 130
 CHUNK = 1 << 16
 _SPACES = dict.fromkeys([*range(32), *range(127, 160)], " ")
+_ESCAPES = {code: f"\\u{code:04x}" for code in (*range(127, 160), 0x2028, 0x2029)}
 
 
 class Unprintable(GwtqError):
@@ -43,10 +44,11 @@ class Output:
             self.flush()
 
     def json(self, value: Json) -> None:
-        """One line of JSON."""
+        """One line of JSON, also for readers that end a line at U+2028, or steer a terminal by U+009B."""
         from .jsonline import dumps
 
-        self.line(dumps(value))
+        text = dumps(value)
+        self.line(text if text.isprintable() else text.translate(_ESCAPES))
 
     def flush(self) -> None:
         """Write what is there. Raises Unprintable."""

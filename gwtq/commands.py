@@ -199,9 +199,9 @@ def renew(call: Call) -> int:
 
 def done(call: Call) -> int:
     """done"""
+    settled = call.queue().done(call["id"], call["token"], call["result"], call["evidence"] or "", call["note"] or "")
     if call["evidence"] and not os.path.exists(file_path(call["evidence"])):
         say(f"the evidence file {call['evidence']} does not exist (yet)")
-    settled = call.queue().done(call["id"], call["token"], call["result"], call["evidence"] or "", call["note"] or "")
     return _settled(call, settled)
 
 

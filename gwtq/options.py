@@ -1,8 +1,8 @@
 """The command line as a table, and two readers of it. Every value stays text; the commands check it.
 
-`argparse` reads whatever is asked for. It costs a lane 20 ms of start-up, as much as all else that a claim does, so the
-plain spelling of a lane's five commands is read by `quick`, and whatever that does not know at first sight (`--help`,
-`--lane=x`, a mistake) goes to argparse. `doc/cli.md` is made from the same table.
+`argparse` reads whatever is asked for. It costs a command 25 ms of start-up, more than all else that a claim does, so
+the plain spelling is read by `quick`, and whatever that does not know at first sight (`--help`, `--lane=x`, a mistake)
+goes to argparse. `doc/cli.md` is made from the same table.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ COMMANDS = {
         "one task and its attempts: when, which lane, what came of it",
         "gwtq show q12",
         JSON,
-        argument=Option("id", "ID", "the task's id"),
+        argument=Option("id", "ID", "the task's id", required=True),
     ),
     "stats": Command("counts, and what will happen next", "gwtq stats --json", JSON),
     "export": Command(
@@ -164,7 +164,7 @@ COMMANDS = {
         "read a table into the queue, keeping ids, tries and claims",
         "gwtq --queue cola import cola.tsv",
         JSON,
-        argument=Option("file", "FILE", "the table"),
+        argument=Option("file", "FILE", "the table", required=True),
     ),
     "doctor": Command(
         "check every invariant; each finding with its cure; exit 1 when there is one",
@@ -175,7 +175,6 @@ COMMANDS = {
     "demo": Command("watch three lanes work a throw-away queue, one of them killed; under ten seconds", "gwtq demo"),
 }
 GLOBAL = (QUEUE, MAX_TRIES)
-QUICK = ("claim", "renew", "done", "fail", "release")
 
 
 def read(argv: list[str], show: Callable[[str], object]) -> tuple[str, Values] | None:
@@ -184,37 +183,43 @@ def read(argv: list[str], show: Callable[[str], object]) -> tuple[str, Values] |
 
 
 def quick(argv: list[str]) -> tuple[str, Values] | None:
-    """What argparse would read, of the plain spelling of a lane's command; None for anything else."""
+    """What argparse would read, of a command line that is spelled plainly; None for anything else."""
     values: Values = {option.key: None for option in GLOBAL}
-    at = _take(argv, 0, GLOBAL, values)
-    if at >= len(argv) or argv[at] not in QUICK:
+    at = _take(argv, 0, GLOBAL, None, values)
+    if at >= len(argv) or argv[at] not in COMMANDS:
         return None
     command = COMMANDS[argv[at]]
-    values.update({o.key: [] if o.many else False if o.flag else None for o in command.options})
-    if _take(argv, at + 1, command.options, values) < len(argv):
+    expected = (*command.options, *([command.argument] if command.argument else []))
+    values.update({o.key: [] if o.many else False if o.flag else None for o in expected})
+    if _take(argv, at + 1, command.options, command.argument, values) < len(argv):
         return None
-    if any(option.required and values[option.key] is None for option in command.options):
+    if any(option.required and values[option.key] is None for option in expected):
         return None
     return argv[at], values
 
 
-def _take(argv: list[str], at: int, options: tuple[Option, ...], values: Values) -> int:
-    """Read options from argv[at:] while they are spelled plainly; returns how far it came."""
+def _take(argv: list[str], at: int, options: tuple[Option, ...], argument: Option | None, values: Values) -> int:
+    """Read argv[at:] while it is spelled plainly; returns how far it came."""
     known = {option.name: option for option in options}
-    while at < len(argv) and argv[at] in known:
-        option = known[argv[at]]
-        if option.flag:
+    while at < len(argv):
+        option = known.get(argv[at])
+        if not option:
+            if not argument or not _plain(argv[at]) or values[argument.key] is not None:
+                break
+            values[argument.key] = argv[at]
+        elif option.flag:
             values[option.key] = True
-            at += 1
-            continue
-        if at + 1 == len(argv) or argv[at + 1][:1] in ("-", ""):
-            break
-        if option.many:
-            values[option.key] = [*(values[option.key] or []), argv[at + 1]]  # type: ignore[misc]
         else:
-            values[option.key] = argv[at + 1]
-        at += 2
+            at += 1
+            if at == len(argv) or not _plain(argv[at]):
+                return at - 1
+            values[option.key] = [*(values[option.key] or []), argv[at]] if option.many else argv[at]  # type: ignore[misc]
+        at += 1
     return at
+
+
+def _plain(value: str) -> bool:
+    return value[:1] not in ("-", "")
 
 
 def thorough(argv: list[str], show: Callable[[str], object]) -> tuple[str, Values] | None:
