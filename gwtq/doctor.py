@@ -263,7 +263,7 @@ def two_names(store: Store, entry: Entry, seen: dict[int, str]) -> Iterator[Find
     """An id has one name."""
     other = seen.get(entry.name.number)
     seen[entry.name.number] = entry.path
-    # A name that is gone never comes back, so both are there together if the first is there before and after the second.
+    # A name that is gone never comes back, so both are there at once if the first is there before and after.
     if other and other != entry.path and all(store.disk.exists(p) for p in (other, entry.path, other)):
         yield Finding(entry.path, f"{entry.name.id} is also at {other}", "compare the two, remove one by hand")
 
