@@ -140,12 +140,6 @@ def test_a_module_says_what_it_is_for(path):
     assert ast.get_docstring(tree(path))
 
 
-@pytest.mark.parametrize("path", named(TESTS))
-def test_no_test_waits_for_time(path):
-    """A test that needs a later time has a clock of its own; one that needs another process waits for what it does."""
-    assert parts_used(path, "time") & {"sleep"} == set()
-
-
 # --- who may do what
 
 
