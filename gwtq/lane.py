@@ -40,15 +40,28 @@ class Held:
 # --- claim
 
 
-def claim(
-    store: Store,
-    lane: str,
-    lease: float,
-    kinds: Collection[str] = (),
-    sources: Collection[str] = (),
-    *,
-    sweeps: bool = True,
-) -> Held | None:
+class Wish:
+    """What a lane asks for: its name, the seconds of the lease, kinds and sources (empty: any), whether to sweep first."""
+
+    __slots__ = ("kinds", "lane", "lease", "sources", "sweeps")
+
+    def __init__(
+        self,
+        lane: str,
+        lease: float,
+        kinds: Collection[str] = (),
+        sources: Collection[str] = (),
+        *,
+        sweeps: bool = True,
+    ) -> None:
+        self.lane = lane
+        self.lease = lease
+        self.kinds = kinds
+        self.sources = sources
+        self.sweeps = sweeps
+
+
+def claim(store: Store, wish: Wish) -> Held | None:
     """Hand out the best task that is due: highest priority, then lowest number. None when nothing is due.
 
     "Nothing due" is said after two passes in a row that saw nothing and lost no race (rule 5), so a task that was due
@@ -56,28 +69,34 @@ def claim(
     """
     work = sweep.Pass()
     quiet = 0
-    while True:
-        work.seen = False
-        if sweeps:
-            sweep.expired(store, work)
-        sweep.finish_batches(store, work)
-        sweep.promote(store, work)
-        for _, path in tree.ordered(store.disk, kinds, sources, tidy=True):
-            name = parse(names.PENDING, layout.base(path))
-            if not name or path in work.stuck:
-                continue
-            work.seen = True
-            held = _take(store, path, name, lane, lease, work)
-            if held:
-                _tell(store, work.recovered)
-                return held
-        quiet = 0 if work.seen else quiet + 1
-        if quiet == 2:
+    while quiet < 2:
+        held = one_pass(store, wish, work)
+        if held:
             _tell(store, work.recovered)
-            store.mend_directories()
-            return None
-        if sweeps and any(path not in work.stuck for path, _ in store.parsed(names.RECOVERING)):
-            store.clock.sleep(WAIT_STEP_SECONDS)
+            return held
+        quiet = 0 if work.seen else quiet + 1
+    _tell(store, work.recovered)
+    store.mend_directories()
+    return None
+
+
+def one_pass(store: Store, wish: Wish, work: sweep.Pass) -> Held | None:
+    """Help others' work along, then take the best task that can be had; `work.seen` tells whether there was anything."""
+    work.seen = False
+    if wish.sweeps:
+        sweep.expired(store, work)
+    sweep.finish_batches(store, work)
+    sweep.promote(store, work)
+    for _, path in tree.ordered(store.disk, wish.kinds, wish.sources, tidy=True):
+        name = parse(names.PENDING, layout.base(path))
+        if name and path not in work.stuck:
+            work.seen = True
+            held = _take(store, path, name, wish, work)
+            if held:
+                return held
+    if wish.sweeps and any(path not in work.stuck for path, _ in store.parsed(names.RECOVERING)):
+        store.clock.sleep(WAIT_STEP_SECONDS)  # another sweeper is at it: nothing else is worth waiting for
+    return None
 
 
 def _tell(store: Store, recovered: sweep.Recovered) -> None:
@@ -87,11 +106,11 @@ def _tell(store: Store, recovered: sweep.Recovered) -> None:
         store.notify(f"{task.id} is parked as failed: {why}")
 
 
-def _take(store: Store, path: str, name: Name, lane: str, lease: float, work: sweep.Pass) -> Held | None:
+def _take(store: Store, path: str, name: Name, wish: Wish, work: sweep.Pass) -> Held | None:
     """Claim one candidate; None if somebody was faster, or it cannot be had (then it is in `work.stuck`)."""
     begun = store.clock.now()
     token = store.letters(names.TOKEN_LENGTH)
-    text = names.claim_name(name.id, name.head, token, names.stamp(int(begun)), store.later(lease), lane)
+    text = names.claim_name(name.id, name.head, token, names.stamp(int(begun)), store.later(wish.lease), wish.lane)
     held = f"{names.CLAIMED}/{text}"
     # claim.1 take: the rename is the first act; the record is read under the claim's own name.
     if not store.move(path, names.CLAIMED, text, sync=False):
@@ -105,8 +124,8 @@ def _take(store: Store, path: str, name: Name, lane: str, lease: float, work: sw
             raise
         store.notify(f"{name.id} cannot be claimed, and was put back: {sweep.sentence(error)}")
         return None
-    if task and store.clock.now() - begun > lease / SLEPT_PART:
-        renewed = _renew(store, name.id, token, lease)
+    if task and store.clock.now() - begun > wish.lease / SLEPT_PART:
+        renewed = _renew(store, name.id, token, wish.lease)
         if not renewed:
             return None
         held = renewed
@@ -145,19 +164,24 @@ def renew(store: Store, id: str, token: str, lease: float) -> str:
 
 def _renew(store: Store, id: str, token: str, lease: float) -> str | None:
     for _ in range(TRIES_MAX):
-        path = store.claimed_as(id, token)
-        if not path:
-            if witness(store, id, token):
-                return None
-            continue
-        name = names.parse_claim(layout.base(path))
-        until = store.later(lease)
-        if until <= name.until:
+        path = renew_once(store, id, token, lease)
+        if path:
             return path
-        text = names.renewed_name(layout.base(path), until)
-        if store.move(path, names.CLAIMED, text, sync=False):
-            return f"{names.CLAIMED}/{text}"
+        if not store.claimed_as(id, token) and witness(store, id, token):
+            return None
     raise Corrupt(f"The claim of {id} never stays where it is seen.")
+
+
+def renew_once(store: Store, id: str, token: str, lease: float) -> str | None:
+    """Rename the claim that is seen to one with a later end; None: it was not seen, or moved meanwhile."""
+    path = store.claimed_as(id, token)
+    if not path:
+        return None
+    name, until = names.parse_claim(layout.base(path)), store.later(lease)
+    if until <= name.until:
+        return path
+    text = names.renewed_name(layout.base(path), until)
+    return f"{names.CLAIMED}/{text}" if store.move(path, names.CLAIMED, text, sync=False) else None
 
 
 def witness(store: Store, id: str, token: str) -> str | None:
@@ -222,17 +246,19 @@ def settle(store: Store, id: str, token: str, how: Settlement) -> Settled:
     Raises Refused when the claim is not held under this token any more; then nothing that counts has changed.
     """
     for _ in range(TRIES_MAX):
-        path = store.claimed_as(id, token)
-        if path:
-            settled = _settle(store, path, how)
-            if settled:
-                return settled
-            continue  # renewed or taken meanwhile: look again
-        elsewhere = witness(store, id, token)
-        before = _settled_before(store, elsewhere, token, how) if elsewhere else None
-        if before:
-            return before
+        settled = settle_once(store, id, token, how)
+        if settled:
+            return settled
     raise Corrupt(f"The claim of {id} never stays where it is seen.")
+
+
+def settle_once(store: Store, id: str, token: str, how: Settlement) -> Settled | None:
+    """One look at the claim and what follows from it; None: it was renewed, taken or moved meanwhile, look again."""
+    path = store.claimed_as(id, token)
+    if path:
+        return _settle(store, path, how)
+    elsewhere = witness(store, id, token)
+    return _settled_before(store, elsewhere, token, how) if elsewhere else None
 
 
 def _settle(store: Store, path: str, how: Settlement) -> Settled | None:

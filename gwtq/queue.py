@@ -229,7 +229,8 @@ class Queue:
         if not all(wanted_sources):
             raise BadInput("A source needs at least one letter or digit.")
         seconds = rules.lease(_seconds(lease, self.settings.lease_minutes * 60))
-        held = lanes.claim(self._store, rules.lane(lane), seconds, wanted_kinds, wanted_sources, sweeps=sweep)
+        wish = lanes.Wish(rules.lane(lane), seconds, wanted_kinds, wanted_sources, sweeps=sweep)
+        held = lanes.claim(self._store, wish)
         return Claim(self, held.task, held.recovered) if held else None
 
     def renew(self, id: str, token: str, lease: Duration | None = None) -> str:
