@@ -181,7 +181,7 @@ class Queue:
         }  # fmt: skip
         from . import produce
 
-        item = produce.Prepared(rules.draft(given, self.settings))
+        item = produce.Prepared(rules.draft(given, self.settings, typed=False))
         return produce.add_many(self._store, [item], dedupe=dedupe, retry_failed=retry_failed)[0]
 
     def add_many(
@@ -410,7 +410,7 @@ def prepare(tasks: Iterable[tuple[int, dict[str, Json]]], settings: Settings) ->
     items = []
     for number, values in tasks:
         try:
-            items.append(produce.Prepared(rules.draft(values, settings)))
+            items.append(produce.Prepared(rules.draft(values, settings, typed=False)))
         except BadInput as error:
             raise BadData(f"Line {number}: {error.detail}") from error
     return items

@@ -129,9 +129,10 @@ class Draft:
         return values
 
 
-def draft(values: dict[str, Json], settings: Settings) -> Draft:
+def draft(values: dict[str, Json], settings: Settings, *, typed: bool = True) -> Draft:
     """Check and normalise one task as asked for; absent or None means not given.
 
+    `typed`: by a person, so the priority may be a text; what a program hands in has types, and must have them right.
     Raises BadInput with what is wrong and what would do.
     """
     for key in values:
@@ -152,7 +153,8 @@ def draft(values: dict[str, Json], settings: Settings) -> Draft:
     if len(names.channel_name(new.kind, new.source)) > names.CHANNEL_MAX:
         raise BadInput("The source is too long: percent-encoded, with the kind, it exceeds 160 bytes.")
     new.query = query(texts["query"])
-    new.priority = priority(given.get("priority", 0))
+    wanted = given.get("priority", 0)
+    new.priority = typed_priority(wanted) if typed and isinstance(wanted, str) else priority(wanted)
     new.note = texts["note"]
     new.next_at = names.iso(instant(texts["next_at"], "next_at")) if texts["next_at"] else ""
     new.dedupe_key = texts["dedupe_key"]
@@ -209,9 +211,7 @@ def task_id(value: str) -> str:
 
 
 def priority(value: Json) -> int:
-    """A whole number within ±1,000,000,000; text as typed will do."""
-    if isinstance(value, str):
-        return typed_priority(value)
+    """A whole number within ±1,000,000,000."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise BadInput(f"The priority must be a whole number, not {value!r}.")
     if abs(value) > PRIORITY_MAX:

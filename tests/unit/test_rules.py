@@ -156,9 +156,22 @@ def test_a_priority_of_another_type_is_refused(value):
     assert refusal(draft_of, {"priority": value}) == f"The priority must be a whole number, not {value!r}."
 
 
+@pytest.mark.parametrize("value", ["5", "", "high"])
+def test_a_priority_that_a_program_hands_in_is_no_text(value):
+    assert refusal(draft_by_program, {"person": "Ana", "priority": value}) == (
+        f"The priority must be a whole number, not {value!r}."
+    )
+    assert draft_by_program({"person": "Ana", "priority": 5}).priority == 5
+
+
+def draft_by_program(values):
+    return rules.draft(values, SETTINGS, typed=False)
+
+
 @pytest.mark.parametrize("value", ["+5", "0005", "000000000000000000005"])
 def test_a_priority_may_be_typed_with_a_plus_and_zeros(value):
     assert rules.typed_priority(value) == 5
+    assert draft(priority=value).priority == 5
 
 
 @pytest.mark.parametrize(
