@@ -47,8 +47,6 @@ class Call:
         """Where the queue is."""
         if self["queue"] is None:
             return os.environ.get("GWT_QUEUE") or "cola"
-        if not self["queue"]:
-            raise BadInput("--queue needs a path.")
         return file_path(self["queue"])
 
     def queue(self) -> Queue:
@@ -96,6 +94,8 @@ class Call:
 
 def file_path(text: str) -> str:
     """A path as typed, as Python wants it: the file system's bytes are the argument's, whatever the locale says."""
+    if not text:
+        raise BadInput("An empty path names nothing.")
     return os.fsdecode(text.encode("utf-8"))
 
 

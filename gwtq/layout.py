@@ -55,9 +55,20 @@ def bucket(due: str) -> str:
     return f"{WAITING}/{due[:8]}/{due[:13]}Z"
 
 
+def is_bucket(day: str, minute: str) -> bool:
+    """Are these the names of a bucket and of the directory that holds it?"""
+    return minute[:8] == day and len(minute) == 14 and names.is_stamp(f"{minute[:13]}00{minute[13]}")
+
+
 def shard(state: str, number: int) -> str:
     """The directory in done/ or failed/ that holds this id, at most a thousand names each."""
     return f"{state}/{number // 1_000_000}m/{number // 1_000 % 1_000}k"
+
+
+def is_shard(millions: str, thousands: str) -> bool:
+    """Are these the names of a shard and of the directory that holds it?"""
+    parts = ((millions[:-1], millions[-1:] == "m"), (thousands[:-1], thousands[-1:] == "k"))
+    return all(unit and digits.isdecimal() and str(int(digits)) == digits for digits, unit in parts)
 
 
 def holding(state: str) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .store import Store
     from .task import Task
 
+NEVER_PLACED = (layout.SEQ + ".", layout.SETTINGS + ".")  # in tmp/: what a producer that died was to replace them by
 BULK = 32  # from so many files on, one sync of the file system is cheaper than one for each
 
 
@@ -80,17 +81,18 @@ def create(disk: Disk, clock: Clock, settings: Settings) -> bool:
     except (FileExistsError, NotADirectoryError):
         read_settings(disk)  # the same sentence as when it is opened
         raise
+    own = {*layout.DIRECTORIES, layout.SEQ, layout.LOCK, layout.SETTINGS}
+    foreign = sorted(name for name in disk.names("") if name not in own and not name.startswith("."))
+    if foreign:
+        raise NoSuchQueue(f"{disk.root} is no queue, and holds {foreign[0]!r}: choose a directory of its own.")
     with disk.lock(layout.LOCK):
         if disk.exists(layout.SETTINGS):
             return False
-        own = {*layout.DIRECTORIES, layout.SEQ, layout.LOCK}
-        foreign = sorted(name for name in disk.names("") if name not in own and not name.startswith("."))
-        if foreign:
-            raise NoSuchQueue(f"{disk.root} is no queue, and holds {foreign[0]!r}: choose a directory of its own.")
         for directory in layout.DIRECTORIES:
             disk.make_dir(directory)
         for name in disk.names(layout.TMP):
-            disk.remove(f"{layout.TMP}/{name}")
+            if name.startswith(NEVER_PLACED):
+                disk.remove(f"{layout.TMP}/{name}")
         chance = names.letters(clock.chance(names.GEN_CHANCE))
         if not disk.exists(layout.SEQ):
             replace(disk, layout.SEQ, b"\n", chance)
@@ -565,7 +567,8 @@ def settled_shards(disk: Disk) -> Iterable[str]:
     for state in (names.DONE, names.FAILED):
         for millions in tree.listing(disk, state):
             for thousands in tree.listing(disk, f"{state}/{millions}"):
-                yield f"{state}/{millions}/{thousands}"
+                if layout.is_shard(millions, thousands):
+                    yield f"{state}/{millions}/{thousands}"
 
 
 def highest_key(disk: Disk) -> int:

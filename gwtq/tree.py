@@ -173,7 +173,8 @@ def waiting(disk: Disk, until: str) -> Iterator[str]:
         for minute in sorted(listing(disk, f"{layout.WAITING}/{day}")):
             if minute[:13] > until[:13]:
                 break
-            yield f"{layout.WAITING}/{day}/{minute}"
+            if layout.is_bucket(day, minute):
+                yield f"{layout.WAITING}/{day}/{minute}"
 
 
 def directories(disk: Disk) -> Iterator[str]:
