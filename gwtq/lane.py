@@ -41,7 +41,7 @@ class Held:
 
 
 class Wish:
-    """What a lane asks for: its name, the seconds of the lease, kinds and sources (empty: any), whether to sweep first."""
+    """What a lane asks for: its name, the lease in seconds, kinds and sources (none: any), whether to sweep first."""
 
     __slots__ = ("kinds", "lane", "lease", "sources", "sweeps")
 
@@ -81,7 +81,7 @@ def claim(store: Store, wish: Wish) -> Held | None:
 
 
 def one_pass(store: Store, wish: Wish, work: sweep.Pass) -> Held | None:
-    """Help others' work along, then take the best task that can be had; `work.seen` tells whether there was anything."""
+    """Help others' work along, then take the best task that can be had; `work.seen` tells if there was anything."""
     work.seen = False
     if wish.sweeps:
         sweep.expired(store, work)
