@@ -255,11 +255,12 @@ KEYS = {
     "show": {*TASK, "problem", "attempts"},
     "stats": {"format", *COUNTS},
     "import": {"imported", "known", "undecodable"},
+    "doctor": {"path", "problem", "cure", "fixed"},
 }
 
 
 @pytest.fixture
-def example(gwtq, add, expired_claim, claim, write, table):
+def example(cola, add, expired_claim, claim, write, table):
     """A line of each command that prints something as JSON, and what else it needs."""
 
     def line(name: str) -> list[object]:
@@ -269,6 +270,8 @@ def example(gwtq, add, expired_claim, claim, write, table):
             more = by(claim()) + (["--result", "hit"] if command == "done" else [])
         if command == "requeue-expired":
             expired_claim()
+        if command == "doctor":
+            (cola / "claimed" / "notes.txt").write_text("not ours")
         fixed = {
             "add": ["--jsonl", write("tasks.jsonl", '{"person": "Leo"}\n')] if more else ["--person", "Leo"],
             "claim": ["--lane", "lane-1"],
@@ -282,7 +285,7 @@ def example(gwtq, add, expired_claim, claim, write, table):
 
 @pytest.mark.parametrize("name", KEYS)
 def test_json_is_one_object_a_line_with_the_documented_keys(gwtq, example, name):
-    *tasks, last = gwtq(*example(name)).objects
+    *tasks, last = gwtq(*example(name), code=name == "doctor").objects
     assert set(last) == KEYS[name]
     assert all(set(task) == TASK for task in tasks)
 
