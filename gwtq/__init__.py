@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from .claim import Claim
 from .errors import (
     BadData,
     BadInput,
@@ -25,7 +26,7 @@ from .errors import (
     Refused,
     Undecodable,
 )
-from .queue import Claim, Queue
+from .queue import Queue
 from .store import FORMAT
 from .sweep import Recovered
 from .task import Enqueued, State, Task

@@ -7,7 +7,8 @@ import os
 from . import rules, tsv
 from .cli import IO_ERROR, NOTHING, OK, say
 from .errors import BadInput, GwtqError, NoSuchQueue
-from .queue import Queue, prepare
+from .queue import Queue
+from .settings import Settings
 from .task import COLUMNS
 
 TYPE_CHECKING = False
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .cli import Output
+    from .items import Prepared
     from .jsonline import Json
     from .lane import Settled
-    from .produce import Prepared
     from .task import Task
 
 READING = frozenset(("report", "list", "show", "stats", "export", "doctor"))
@@ -61,12 +62,12 @@ class Call:
         say(f"made an empty queue in {queue.path}")
         return queue
 
-    def settings(self) -> rules.Settings:
+    def settings(self) -> Settings:
         """What the queue's settings are, or will be once it is made: input is checked before anything is made."""
         try:
             return Queue(self.path, reading=True).settings
         except NoSuchQueue:
-            return rules.Settings()
+            return Settings()
 
     def minutes(self, key: str) -> float | None:
         """An option in minutes, as seconds; None if it was not given."""
@@ -129,7 +130,7 @@ def add(call: Call) -> int:
         return _add_batch(call)
     if "person" not in fields:
         raise BadInput("Add needs --person, or --jsonl with a file of tasks.")
-    from .produce import Prepared
+    from .items import Prepared
 
     (outcome,) = _enqueue(call, [Prepared(rules.draft(fields, call.settings()))])
     call.record(id=outcome[0], outcome=outcome[1])
@@ -141,6 +142,8 @@ def _add_batch(call: Call) -> int:
 
     path = call["jsonl"]
     with opened(path if path == "-" else file_path(path)) as file:
+        from .items import prepare
+
         items = prepare(objects(file), call.settings())
     outcomes = _enqueue(call, items)
     counts = {what: sum(1 for _, became in outcomes if became == what) for what in ("added", "known", "refreshed")}
@@ -260,16 +263,10 @@ def list_(call: Call) -> int:
     from itertools import islice
 
     queue, limit = call.queue(), call.limit()
-    if call["status"] is not None and call["status"] not in tsv.STATUS:
-        raise BadInput(f"There is no status {call['status']!r}; it is one of {', '.join(tsv.STATUS)}.")
-    if call["kind"] is not None:
-        rules.kind(call["kind"], queue.settings)
-    if call["result"] is not None:
-        rules.result(call["result"], queue.settings)
-    filters = {key: call[key] for key in ("status", "person", "lane", "result", "kind", "source")}
+    tasks = queue.tasks(**{key: call[key] for key in ("status", "person", "lane", "result", "kind", "source")})
     if not call["json"]:
         call.out.line(tsv.HEADER)
-    for task in islice(queue.tasks(**filters), limit):
+    for task in islice(tasks, limit):
         call.row(task)
     return OK
 

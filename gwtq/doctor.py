@@ -12,7 +12,9 @@ import stat
 
 from . import layout, look, names, produce, rules, tree
 from .errors import BadData, Corrupt, NewerFormat, Undecodable
-from .store import parse
+from .keys import Keys, digest_of, every_key, key_line, key_lines
+from .seq import rebuilt_ids, replace, write_seq
+from .store import parse, present
 from .sweep import sentence
 from .task import ADD, DONE, EXPIRED, FAIL, RELEASE, SETTLES, UPDATE
 
@@ -84,7 +86,7 @@ def _findings(store: Store) -> Iterator[Finding]:
         yield from check(store)
     seen: dict[int, str] = {}
     known: set[int] = set()
-    keys = read_keys(store)
+    keys = every_key(store.disk)
     for entry in entries(store):
         for check_task in TASK_CHECKS:
             yield from check_task(store, entry)
@@ -155,7 +157,7 @@ def staged_batches(store: Store) -> Iterator[Finding]:
 
 def entries(store: Store) -> Iterator[Entry]:
     """Every task file, read."""
-    for number, path in produce.present(store):
+    for number, path in present(store):
         state, name = layout.state_of(path), parse(layout.state_of(path), layout.base(path))
         if not name or (path.startswith(layout.TMP) and number not in _ids(store)):
             continue
@@ -173,7 +175,7 @@ def _ids(store: Store) -> IdSet:
     try:
         return store.seq()
     except (Corrupt, BadData):
-        return produce.rebuilt_ids(store)
+        return rebuilt_ids(store)
 
 
 def decodes(store: Store, entry: Entry) -> Iterator[Finding]:
@@ -290,18 +292,8 @@ def ids_and_files(store: Store, seen: dict[int, str]) -> Iterator[Finding]:
 def _into_seq(store: Store, number: int) -> bool:
     ids, batch = store.seq_and_batch()
     ids.add(number)
-    produce.write_seq(store, ids, batch)
+    write_seq(store, ids, batch)
     return True
-
-
-def read_keys(store: Store) -> dict[tuple[str, int], str]:
-    """(digest, number) -> its file, of every whole line of keys/."""
-    found = {}
-    for file in tree.listing(store.disk, layout.KEYS):
-        path = f"{layout.KEYS}/{file}"
-        for key in produce.key_lines(store.disk.read(path)):
-            found[key] = path
-    return found
 
 
 def key_of_task(store: Store, entry: Entry, keys: dict[tuple[str, int], str], known: set[int]) -> Iterator[Finding]:
@@ -309,16 +301,14 @@ def key_of_task(store: Store, entry: Entry, keys: dict[tuple[str, int], str], kn
     if not entry.task:
         return
     known.add(entry.name.number)
-    digest, id = produce.digest_of(entry.task), entry.name.id
-    if keys.pop((digest, entry.name.number), None) is None and entry.name.number not in produce.Keys(store).find(
-        digest
-    ):
+    digest, id = digest_of(entry.task), entry.name.id
+    if keys.pop((digest, entry.name.number), None) is None and entry.name.number not in Keys(store).find(digest):
         problem = f"{id} has no key, so --dedupe does not find it"
         yield Finding(entry.path, problem, "it is written", lambda: _write_key(store, digest, id))
 
 
 def _write_key(store: Store, digest: str, id: str) -> bool:
-    keys = produce.Keys(store)
+    keys = Keys(store)
     keys.add(digest, id)
     keys.write(sync=True)
     return True
@@ -341,9 +331,9 @@ def keys_of_nobody(store: Store, keys: dict[tuple[str, int], str], known: set[in
 
 
 def _clean(store: Store, path: str, dead: set[tuple[str, int]]) -> bool:
-    lines = [key for key in produce.key_lines(store.disk.read(path)) if key not in dead]
-    data = "".join([produce.key_line(digest, f"q{number}") for digest, number in lines])
-    produce.replace(store.disk, path, data.encode("ascii"), store.letters(names.GEN_CHANCE))
+    lines = [key for key in key_lines(store.disk.read(path)) if key not in dead]
+    data = "".join([key_line(digest, f"q{number}") for digest, number in lines])
+    replace(store.disk, path, data.encode("ascii"), store.letters(names.GEN_CHANCE))
     return True
 
 

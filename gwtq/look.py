@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from heapq import merge
 
-from . import layout, names, produce, tree
+from . import layout, names, tree
 from .errors import Corrupt
 from .store import TRIES_MAX, parse, staged
 from .task import undecodable
@@ -49,7 +49,7 @@ def flow(store: Store) -> Iterable[str]:
     yield from tree.directories(store.disk)
     yield names.CLAIMED
     yield names.RECOVERING
-    yield from produce.settled_shards(store.disk)
+    yield from tree.shards(store.disk)
 
 
 def _meet(store: Store, found: dict[int, str], directory: str, texts: list[str]) -> None:

@@ -253,6 +253,8 @@ def thorough(argv: list[str], show: Callable[[str], object]) -> tuple[str, Value
             name, help=command.help, description=command.help, epilog=f"example:\n  {command.example}",
             formatter_class=raw, allow_abbrev=False,
         )  # fmt: skip
+        if name not in argv:
+            continue  # it cannot be the one, and what it takes costs time
         for option in command.options:
             _add(sub, option)
         if command.argument:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from . import lane as lanes
 from . import layout, names, rules, sweep
+from .claim import Claim
 from .clock import Clock
 from .disk import Disk
-from .errors import BadData, BadInput, NoSuchTask
-from .rules import Settings
+from .errors import BadInput, NoSuchTask
+from .settings import new_settings
 from .store import Store, ignore
 from .sweep import Recovered
 from .task import DONE, FAIL, RELEASE, Task
@@ -20,70 +21,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from datetime import timedelta
-    from typing import Union
 
     from .doctor import Finding
+    from .items import Prepared, Row
     from .jsonline import Json
     from .look import Stats
-    from .produce import Prepared, Row
-
-    Duration = Union[timedelta, float]
-
-
-class Claim:
-    """A task that is held: use `renew` while you work, then exactly one of `done`, `fail`, `release`.
-
-    The token fences: it names this claim and no other, and once the lease ran out and somebody took the task back,
-    every method raises Refused and changes nothing that counts. It does not stop the work itself: a lane that lost its
-    claim goes on until it asks, and another may do the same task meanwhile. So a handler must tolerate a repeat.
-    """
-
-    __slots__ = ("_queue", "recovered", "task")
-
-    def __init__(self, queue: Queue, task: Task, recovered: Recovered) -> None:
-        self._queue = queue
-        self.task = task
-        self.recovered = recovered  # what this call of claim took back from dead lanes on its way
-
-    @property
-    def id(self) -> str:
-        """The task's id."""
-        return self.task.id
-
-    @property
-    def token(self) -> str:
-        """The fencing token, new for every claim."""
-        return self.task.token
-
-    @property
-    def lease_until(self) -> str:
-        """When the claim runs out, ISO 8601 UTC."""
-        return self.task.lease_until
-
-    @property
-    def name(self) -> str:
-        """The name of the file that holds the claim, as it was last written by this object."""
-        task = self.task
-        since, until = names.from_iso(task.claimed_at), names.from_iso(task.lease_until)
-        head = str(task.entries[-1]["gen"])
-        return names.claim_name(task.id, head, task.token, since, until, task.lane)
-
-    def renew(self, lease: Duration | None = None) -> str:
-        """Push the end of the lease out, never back; returns the file's new name. Not synced. Raises Refused."""
-        self.task.lease_until = self._queue.renew(self.id, self.token, lease)
-        return self.name
-
-    def done(self, result: str, evidence: str = "", note: str = "") -> lanes.Settled:
-        """Close the task with a result. Durable on return. Raises Refused, BadInput."""
-        return self._queue.done(self.id, self.token, result, evidence, note)
-
-    def fail(self, backoff: Duration | None = None, *, final: bool = False, note: str = "") -> lanes.Settled:
-        """The attempt ran and could not finish. Durable on return. Raises Refused."""
-        return self._queue.fail(self.id, self.token, backoff, final=final, note=note)
-
-    def release(self, retry_after: Duration = 0, *, note: str = "") -> lanes.Settled:
-        """Nothing ran: give the task and its try back. Durable on return. Raises Refused."""
-        return self._queue.release(self.id, self.token, retry_after, note=note)
+    from .rules import Duration
+    from .settings import Settings
 
 
 class Queue:
@@ -134,10 +78,7 @@ class Queue:
         """
         from . import produce
 
-        settings = Settings(rules.KINDS if kinds is None else tuple(dict.fromkeys(kinds)), results)
-        for kind in settings.kinds:
-            if not names.is_kind(kind):
-                raise BadInput(f"{kind!r} is no name for a kind: lower-case letters, digits, - and _, a letter first.")
+        settings = new_settings(kinds, results)
         disk = disk or Disk(path, durable=durable)
         produce.create(disk, clock or Clock(), settings)
         return cls(path, max_tries=max_tries, notify=notify, durable=durable, disk=disk, clock=clock)
@@ -179,10 +120,10 @@ class Queue:
             "person": person, "label": label, "kind": kind, "source": source, "query": query, "priority": priority,
             "note": note, "next_at": next_at, "dedupe_key": dedupe_key,
         }  # fmt: skip
-        from . import produce
+        from .items import Prepared
 
-        item = produce.Prepared(rules.draft(given, self.settings, typed=False))
-        return produce.add_many(self._store, [item], dedupe=dedupe, retry_failed=retry_failed)[0]
+        item = Prepared(rules.draft(given, self.settings, typed=False))
+        return self.add_prepared([item], dedupe=dedupe, retry_failed=retry_failed)[0]
 
     def add_many(
         self, tasks: Iterable[dict[str, Json]], *, dedupe: bool | str = False, retry_failed: bool = False
@@ -191,6 +132,8 @@ class Queue:
 
         Each task is an object with the arguments of `add` as keys. Raises BadData with the number of the first bad one.
         """
+        from .items import prepare
+
         items = prepare(enumerate(tasks, 1), self.settings)
         return self.add_prepared(items, dedupe=dedupe, retry_failed=retry_failed)
 
@@ -205,6 +148,8 @@ class Queue:
         """As `add_many`, for tasks that `prepare` has checked; `progress` is called with the number done so far."""
         from . import produce
 
+        if dedupe not in (True, False, "any"):
+            raise BadInput(f"dedupe is True, False or 'any', not {dedupe!r}.")
         return produce.add_many(self._store, items, dedupe=dedupe, retry_failed=retry_failed, progress=progress)
 
     # --- lanes
@@ -228,14 +173,14 @@ class Queue:
         wanted_sources = [rules.slug(rules.text(source, "source")) for source in sources or ()]
         if not all(wanted_sources):
             raise BadInput("A source needs at least one letter or digit.")
-        seconds = rules.lease(_seconds(lease, self.settings.lease_minutes * 60))
+        seconds = rules.lease(rules.seconds_of(lease, self.settings.lease_minutes * 60))
         wish = lanes.Wish(rules.lane(lane), seconds, wanted_kinds, wanted_sources, sweeps=sweep)
         held = lanes.claim(self._store, wish)
         return Claim(self, held.task, held.recovered) if held else None
 
     def renew(self, id: str, token: str, lease: Duration | None = None) -> str:
         """Push the end of a claim's lease out, never back; returns it. Not synced. Raises Refused."""
-        seconds = rules.lease(_seconds(lease, self.settings.lease_minutes * 60))
+        seconds = rules.lease(rules.seconds_of(lease, self.settings.lease_minutes * 60))
         path = lanes.renew(self._store, rules.task_id(id), token, seconds)
         return names.iso(names.parse_claim(path.rpartition("/")[2]).until)
 
@@ -254,14 +199,14 @@ class Queue:
     ) -> lanes.Settled:
         """End an attempt that could not finish: the task is open again after `backoff` for each attempt so far, at most
         30 days; out of tries, or with `final`, it is parked as failed. Durable on return. Raises Refused."""
-        delay = rules.retry_after(_seconds(backoff, self.settings.backoff_minutes * 60))
+        delay = rules.retry_after(rules.seconds_of(backoff, self.settings.backoff_minutes * 60))
         how = lanes.Settlement(FAIL, delay=delay, final=final, note=rules.text(note, "note"))
         return lanes.settle(self._store, rules.task_id(id), token, how)
 
     def release(self, id: str, token: str, retry_after: Duration = 0, *, note: str = "") -> lanes.Settled:
         """Give a task back that was not tried, and its try with it; claimable after `retry_after`. Durable on return.
         Raises Refused."""
-        delay = rules.retry_after(_seconds(retry_after, 0))
+        delay = rules.retry_after(rules.seconds_of(retry_after, 0))
         how = lanes.Settlement(RELEASE, delay=delay, note=rules.text(note, "note"))
         return lanes.settle(self._store, rules.task_id(id), token, how)
 
@@ -304,17 +249,18 @@ class Queue:
         kind: str | None = None,
         source: str | None = None,
     ) -> Iterator[Task]:
-        """Every task that fits all the filters given, by number; read as it is consumed."""
+        """Every task that fits all the filters given, by number; read as it is consumed. Raises BadInput."""
         from . import look
 
+        if status is not None:
+            rules.status(status)
+        if kind is not None:
+            rules.kind(kind, self.settings)
+        if result is not None:
+            rules.result(result, self.settings)
         wanted = {
-            "status": status,
-            "person_key": person,
-            "lane": lane,
-            "result": result,
-            "kind": kind,
-            "source": source,
-        }
+            "status": status, "person_key": person, "lane": lane, "result": result, "kind": kind, "source": source,
+        }  # fmt: skip
         filters: dict[str, tuple[str, ...]] = {key: (value,) for key, value in wanted.items() if value is not None}
         for key in ("person_key", "source"):
             if key in filters:  # as typed, or as its slug
@@ -401,22 +347,3 @@ class Queue:
 
         rows, left_out = table
         return (*produce.import_rows(self._store, rows), left_out)
-
-
-def prepare(tasks: Iterable[tuple[int, dict[str, Json]]], settings: Settings) -> list[Prepared]:
-    """Check a batch of (line number, values). Raises BadData with the line and the reason."""
-    from . import produce
-
-    items = []
-    for number, values in tasks:
-        try:
-            items.append(produce.Prepared(rules.draft(values, settings, typed=False)))
-        except BadInput as error:
-            raise BadData(f"Line {number}: {error.detail}") from error
-    return items
-
-
-def _seconds(duration: Duration | None, default: float) -> float:
-    if duration is None:
-        return default
-    return duration if isinstance(duration, (int, float)) else duration.total_seconds()

@@ -11,9 +11,13 @@ from .errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from datetime import timedelta
+    from typing import Union
 
     from .jsonline import Json
+    from .settings import Settings
+
+    Duration = Union[timedelta, float]
 
 PRIORITY_MAX = 1_000_000_000
 TEXT_MAX = 100_000
@@ -21,82 +25,8 @@ YEAR_SECONDS = 366 * 86400
 LEASE_MAX_SECONDS = 10 * YEAR_SECONDS
 BACKOFF_MAX_SECONDS = 30 * 86400
 
-KINDS = ("search", "sweep", "verify", "followup")
-# Does a task that ended so count as done for --dedupe? The ledger's words, as gwt-ledger counts them.
-RESULTS = {
-    "hit": True, "none": True, "partial": True, "out-of-coverage": True,
-    "blocked": False, "denied": False, "restricted": False, "paid": False, "in-person": False, "unproven": False,
-}  # fmt: skip
-
+STATUSES = ("open", "claimed", "done", "failed")
 GIVEN = ("person", "label", "kind", "source", "query", "priority", "note", "next_at", "dedupe_key")
-
-
-class Settings:
-    """What queue.json says: the kinds and results of this queue, and the defaults of its commands."""
-
-    __slots__ = ("backoff_minutes", "format", "kinds", "lease_minutes", "max_tries", "results")
-
-    def __init__(
-        self,
-        kinds: Iterable[str] = KINDS,
-        results: dict[str, bool] | None = None,
-        *,
-        format: int = 1,
-        max_tries: int = 5,
-        lease_minutes: float = 120,
-        backoff_minutes: float = 60,
-    ) -> None:
-        self.kinds = tuple(kinds)
-        self.results = dict(RESULTS if results is None else results)
-        self.format = format
-        self.max_tries = max_tries
-        self.lease_minutes = lease_minutes
-        self.backoff_minutes = backoff_minutes
-
-    def to_json(self) -> dict[str, Json]:
-        """The object that queue.json holds."""
-        return {
-            "format": self.format,
-            "kinds": list(self.kinds),
-            "results": {word: {"counts": counts} for word, counts in self.results.items()},
-            "max_tries": self.max_tries,
-            "lease_minutes": self.lease_minutes,
-            "backoff_minutes": self.backoff_minutes,
-        }
-
-    @classmethod
-    def from_json(cls, value: Json) -> Settings:
-        """Settings from what queue.json holds; a result counts unless told otherwise. Raises ValueError."""
-        if not isinstance(value, dict) or not _is_whole(value.get("format")):
-            raise ValueError("it has no format number")
-        given = {**Settings().to_json(), **value}
-        kinds, results, max_tries = given["kinds"], given["results"], given["max_tries"]
-        if not isinstance(kinds, list) or not kinds or not all(isinstance(k, str) and names.is_kind(k) for k in kinds):
-            raise ValueError('its "kinds" are not a list of names (lower-case letters, digits, - and _)')
-        if not isinstance(results, dict) or not results or not all(isinstance(r, dict) for r in results.values()):
-            raise ValueError('its "results" are not an object of objects')
-        counts = {word: result.get("counts", True) for word, result in results.items()}
-        if not all(isinstance(c, bool) for c in counts.values()):
-            raise ValueError('the "counts" of its "results" are not all true or false')
-        if not _is_whole(max_tries):
-            raise ValueError('its "max_tries" is not a whole number above 0')
-        lease_minutes, backoff_minutes = given["lease_minutes"], given["backoff_minutes"]
-        if not _is_minutes(lease_minutes) or not lease_minutes:
-            raise ValueError('its "lease_minutes" are not a number above 0, at most ten years')
-        if not _is_minutes(backoff_minutes):
-            raise ValueError('its "backoff_minutes" are not a number of 0 or more, at most ten years')
-        return cls(
-            kinds, counts, format=value["format"], max_tries=max_tries,
-            lease_minutes=lease_minutes, backoff_minutes=backoff_minutes,
-        )  # fmt: skip
-
-
-def _is_whole(value: Json) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= PRIORITY_MAX
-
-
-def _is_minutes(value: Json) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value * 60 <= LEASE_MAX_SECONDS
 
 
 class Draft:
@@ -135,6 +65,8 @@ def draft(values: dict[str, Json], settings: Settings, *, typed: bool = True) ->
     `typed`: by a person, so the priority may be a text; what a program hands in has types, and must have them right.
     Raises BadInput with what is wrong and what would do.
     """
+    if not isinstance(values, dict):
+        raise BadInput(f"A task is an object with fields, not {values!r}.")
     for key in values:
         if key not in GIVEN:
             raise BadInput(f"There is no field {key!r}; the fields are {', '.join(GIVEN)}.")
@@ -193,6 +125,20 @@ def result(value: str, settings: Settings) -> str:
     return value
 
 
+def status(value: str) -> str:
+    """One of the words that people see."""
+    if value not in STATUSES:
+        raise BadInput(f"There is no status {value!r}; it is one of {', '.join(STATUSES)}.")
+    return value
+
+
+def token(value: str) -> str:
+    """A token, right or wrong: whether it is the claim's is for the claim to say."""
+    if not isinstance(value, str):
+        raise BadInput(f"A token is a text that claim handed out, not {value!r}.")
+    return value
+
+
 def lane(value: str) -> str:
     """A lane's name that fits into a file's name."""
     text(value, "lane")
@@ -205,7 +151,7 @@ def lane(value: str) -> str:
 
 def task_id(value: str) -> str:
     """An id in the grammar."""
-    if not names.is_id(value):
+    if not isinstance(value, str) or not names.is_id(value):
         raise BadInput(f"{value!r} is no task's id; an id looks like q12.")
     return value
 
@@ -252,6 +198,16 @@ def minutes(value: str, what: str) -> float:
     if not 0 <= number < float("inf"):
         raise BadInput(f"{what} must be a number of minutes, not {value!r}.")
     return number * 60
+
+
+def seconds_of(duration: Duration | None, default: float) -> float:
+    """A timedelta or seconds as seconds. Raises BadInput for anything else."""
+    if duration is None:
+        return default
+    total = getattr(duration, "total_seconds", lambda: duration)()
+    if isinstance(total, bool) or not isinstance(total, (int, float)):
+        raise BadInput(f"A duration is a timedelta or a number of seconds, not {duration!r}.")
+    return total
 
 
 def lease(seconds: float) -> float:

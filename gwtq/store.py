@@ -14,7 +14,7 @@ from . import layout, names, tree
 from .errors import BadData, Corrupt, NewerFormat, NoSuchQueue, NoSuchTask, Undecodable
 from .idset import IdSet
 from .jsonline import loads
-from .rules import Settings
+from .settings import Settings
 from .task import fold, line, undecodable
 
 TYPE_CHECKING = False
@@ -249,6 +249,16 @@ def staged(disk: Disk) -> Iterator[str]:
     for batch in tree.listing(disk, layout.TMP):
         for directory in tree.listing(disk, f"{layout.TMP}/{batch}"):
             yield f"{layout.TMP}/{batch}/{directory}"
+
+
+def present(store: Store) -> Iterator[tuple[int, str]]:
+    """Every task file, staged ones included, as (number, path)."""
+    unsettled = (*tree.directories(store.disk), names.CLAIMED, names.RECOVERING)
+    for directory in (*staged(store.disk), *unsettled, *tree.shards(store.disk)):
+        for name in tree.listing(store.disk, directory):
+            number = names.number_of(name)
+            if number:
+                yield number, f"{directory}/{name}"
 
 
 def read_settings(disk: Disk) -> Settings:

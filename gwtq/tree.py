@@ -184,3 +184,12 @@ def directories(disk: Disk) -> Iterator[str]:
             for first in leaves(disk, channel):
                 yield f"{channel}/q{first}"
     yield from waiting(disk, "99999999T9999")
+
+
+def shards(disk: Disk) -> Iterator[str]:
+    """The directories of done/ and failed/ that hold tasks."""
+    for state in (names.DONE, names.FAILED):
+        for millions in listing(disk, state):
+            for thousands in listing(disk, f"{state}/{millions}"):
+                if layout.is_shard(millions, thousands):
+                    yield f"{state}/{millions}/{thousands}"

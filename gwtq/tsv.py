@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
-    from .produce import Row
+    from .items import Row
+    from .settings import Settings
     from .store import Store
 
 HEADER = "\t".join(COLUMNS)
 TIMES = ("claimed_at", "done_at", "next_at", "lease_until")
 NUMBERS = ("priority", "tries")
 PLAIN = frozenset(("id", "status", *TIMES, *NUMBERS))  # never a formula, so never escaped
-STATUS = {"open": names.PENDING, "claimed": names.CLAIMED, "done": names.DONE, "failed": names.FAILED}
+STATE_OF = dict(zip(rules.STATUSES, (names.PENDING, names.CLAIMED, names.DONE, names.FAILED)))
 
 _SPACES = dict.fromkeys([*range(32), *range(127, 160), 0x2028, 0x2029], " ")
 
@@ -106,7 +107,7 @@ def _write(path: str, rows: Iterable[str]) -> int:
 # --- import
 
 
-def parse(path: str, settings: rules.Settings) -> tuple[list[Row], int]:
+def parse(path: str, settings: Settings) -> tuple[list[Row], int]:
     """The rows of a table, and how many were left out: those of tasks that did not decode when it was exported.
 
     Raises BadData with the line and the reason, NoSuchFile.
@@ -120,8 +121,8 @@ def parse(path: str, settings: rules.Settings) -> tuple[list[Row], int]:
         raise NoSuchFile(f"{path!r} is a directory.") from None
 
 
-def _parse(file: BinaryIO, settings: rules.Settings) -> tuple[list[Row], int]:
-    from . import produce
+def _parse(file: BinaryIO, settings: Settings) -> tuple[list[Row], int]:
+    from . import items
 
     rows: list[Row] = []
     seen: set[str] = set()
@@ -139,7 +140,7 @@ def _parse(file: BinaryIO, settings: rules.Settings) -> tuple[list[Row], int]:
                 seen.add(task.id)
                 if task.person_key or task.status != names.FAILED:
                     _check(task)
-                    rows.append(produce.Row(task, STATUS[task.status]))
+                    rows.append(items.Row(task, STATE_OF[task.status]))
                 else:
                     left_out += 1
         except UnicodeDecodeError:
@@ -158,7 +159,7 @@ def _header(text: str) -> list[str]:
     return columns
 
 
-def _task(columns: list[str], text: str, settings: rules.Settings) -> Task:
+def _task(columns: list[str], text: str, settings: Settings) -> Task:
     """The task that a row tells. Raises BadInput with what is wrong in it."""
     cells = text.split("\t")
     if len(cells) != len(columns):
@@ -169,8 +170,7 @@ def _task(columns: list[str], text: str, settings: rules.Settings) -> Task:
         setattr(task, key, names.iso(rules.instant(value, key)) if key in TIMES and value else value)
     task.priority = rules.typed_priority(values["priority"])
     task.tries = rules.count(values["tries"], "The number of tries", 0)
-    if task.status not in STATUS:
-        raise BadInput(f"There is no status {task.status!r}; it is one of {', '.join(STATUS)}.")
+    rules.status(task.status)
     if task.person_key:
         rules.kind(task.kind, settings)
     if task.result:

@@ -154,8 +154,9 @@ class SimClock:
 class Direct:
     """A gate of a process that runs alone: crash at the n-th call, or fail it with an error.
 
-    `calls` lists what was called. `crash_at`: the call that is not made any more. `torn`: if that call is an append, half
-    of it is written first. `fail_at` with `number`: the call that fails; `short` lets an append write half and say so.
+    `calls` lists what was called. `crash_at`: the call that is not made any more. `torn`: if that call is an append,
+    half of it is written first. `fail_at` with `number`: the call that fails; `short`: an append there writes half, and
+    says so.
     """
 
     def __init__(self, world, actor="A", *, crash_at=None, torn=False, fail_at=None, number=errno.EIO, short=False):

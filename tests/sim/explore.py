@@ -21,9 +21,9 @@ from gwtq.store import Store
 
 from .disk import SimDisk, draw
 
-# Calls that commute with all calls of others are made together with the call before them. `content` of an open file: the
-# chain below a head never changes. Appends and syncs too, unless a power cut is in the game: what is appended is off the
-# chain until the rename, in whatever order the lines come.
+# Calls that commute with all calls of others are made together with the call before them. `content` of an open file:
+# the chain below a head never changes. Appends and syncs too, unless a power cut is in the game: what is appended is
+# off the chain until the rename, in whatever order the lines come.
 INVISIBLE = frozenset(("close", "content", "now", "sleep", "chance"))
 UNLESS_POWER = frozenset(("append", "sync", "sync_dir", "sync_all"))
 READS = frozenset(("names", "exists", "is_dir", "read", "open_dir"))
@@ -42,7 +42,7 @@ class Actor:
 
 
 class Goto:
-    """What a program returns to go on with another one, all else forgotten: the fewer states, the less is remembered."""
+    """What a program returns to go on with another one, all else forgotten, so that there are fewer states."""
 
     def __init__(self, *program):
         self.program = program
@@ -53,17 +53,23 @@ class State:
 
     __slots__ = ("histories", "last", "outs", "parent", "programs", "step", "switches", "ticks", "watch", "world")
 
-    def __init__(self, world, programs, histories, outs, ticks, watch, parent, step, last=None, switches=0):
-        self.programs = programs
-        self.last = last  # who made the step that led here
-        self.switches = switches  # how often an actor that could go on was made to wait
+    def __init__(self, world, programs, ticks):
         self.world = world
-        self.histories = histories
-        self.outs = outs
+        self.programs = programs
+        self.histories = ((),) * len(programs)
+        self.outs = self.watch = (None,) * len(programs)
         self.ticks = ticks
-        self.watch = watch
-        self.parent = parent
-        self.step = step
+        self.last = None  # who made the step that led here
+        self.switches = 0  # how often an actor that could go on was made to wait
+        self.parent = self.step = None
+
+    def then(self, step, **changes):
+        """The state after one step."""
+        after = State.__new__(State)
+        for name in self.__slots__:
+            setattr(after, name, changes.get(name, getattr(self, name)))
+        after.parent, after.step = self, step
+        return after
 
     def trace(self):
         steps = []
@@ -106,9 +112,9 @@ class Explorer:
         ticks=(), power=False, split=(), watch=None, still=STILL, switches=None, limit=400_000,
     ):  # fmt: skip
         """`ticks`: the clock may move by each of these seconds, in order, at any time. `split`: directories whose
-        listing takes two system calls. `watch(world)`: a set that is intersected over the time each actor runs. `still`:
-        paths that no actor of this scenario changes. `switches`: bound of how often an actor that could go on is made to
-        wait (None: every interleaving)."""
+        listing takes two system calls. `watch(world)`: a set that is intersected over the time each actor runs.
+        `still`: paths that no actor of this scenario changes. `switches`: bound of how often an actor that could go on
+        is made to wait (None: every interleaving)."""
         self.world = world
         self.actors = actors
         self.promises = promises
@@ -125,17 +131,7 @@ class Explorer:
 
     def run(self):
         """Search all states. Raises Found at the first broken promise; returns self."""
-        n = len(self.actors)
-        start = State(
-            self.world.copy(),
-            tuple(a.program for a in self.actors),
-            ((),) * n,
-            (None,) * n,
-            self.ticks,
-            (None,) * n,
-            None,
-            "start",
-        )
+        start = State(self.world.copy(), tuple(actor.program for actor in self.actors), self.ticks)
         if self.watch:
             start.watch = tuple(self.watch(start.world) for _ in self.actors)
         self._check(start)
@@ -184,21 +180,8 @@ class Explorer:
         if state.ticks:
             world = state.world.copy()
             world.now += state.ticks[0]
-            label = f"clock: {state.ticks[0]:+} s"
-            yield self._watched(
-                State(
-                    world,
-                    state.programs,
-                    state.histories,
-                    state.outs,
-                    state.ticks[1:],
-                    state.watch,
-                    state,
-                    label,
-                    state.last,
-                    state.switches,
-                )  # fmt: skip
-            )
+            step = f"clock: {state.ticks[0]:+} s"
+            yield self._watched(state.then(step, world=world, ticks=state.ticks[1:]))
 
     def _step(self, state, i, switches):
         """The state after the next visible call of actor i, and the invisible ones behind it."""
@@ -221,20 +204,15 @@ class Explorer:
             if not commutes:
                 label = label or f"{self.actors[i].name}: {call[0]} {_short(call[1:])} -> {_short(answer)}"
         label = (label or f"{self.actors[i].name}: ends") + (f"   [{_short(out)}]" if out else "")
-        programs, histories, outs = list(state.programs), list(state.histories), list(state.outs)
-        programs[i], histories[i], outs[i] = program, tuple(history), out
         return self._watched(
-            State(
-                world,
-                tuple(programs),
-                tuple(histories),
-                tuple(outs),
-                state.ticks,
-                state.watch,
-                state,
+            state.then(
                 label,
-                i,
-                switches,
+                world=world,
+                programs=_put(state.programs, i, program),
+                histories=_put(state.histories, i, tuple(history)),
+                outs=_put(state.outs, i, out),
+                last=i,
+                switches=switches,
             )
         )
 
@@ -316,6 +294,10 @@ class Explorer:
         if not runner.dead:
             runner.throw(GreenletExit)
         return call
+
+
+def _put(values, i, value):
+    return (*values[:i], value, *values[i + 1 :])
 
 
 def _short(value):

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from gwtq import doctor, lane, layout, names, produce, sweep
 from gwtq.errors import Refused
-from gwtq.rules import Settings, draft
+from gwtq.items import Prepared
+from gwtq.rules import draft
+from gwtq.settings import Settings
 from gwtq.store import Store
 from gwtq.task import SETTLES, chain
 
@@ -45,7 +47,7 @@ def new_world(kinds=("sweep", "search")):
 
 
 def prepared(store, **fields):
-    return produce.Prepared(draft({"person": "Ana", **fields}, store.settings))
+    return Prepared(draft({"person": "Ana", **fields}, store.settings))
 
 
 def world_with(*tasks, number=601):
@@ -206,8 +208,8 @@ class ComesHome(Sound):
 # --- I3
 
 
-# The actors' programs. Each goes on from one look to the next with `Goto`, as the loops of the shipping code do with their
-# own: `settle` and `renew` look again, `claim` answers after two quiet passes.
+# The actors' programs. Each goes on from one look to the next with `Goto`, as the loops of the shipping code do:
+# `settle` and `renew` look again, `claim` answers after two quiet passes.
 
 
 def settles(store, id, token, verb, final=False):
@@ -263,7 +265,7 @@ def batches(store, *tasks, **options):
 
 
 class Told:
-    """I3: who was told ok has its entry on the chain, who was told refused has not; for settles of (id, token, verb)."""
+    """I3: who was told ok has its entry on the chain, who was told refused has not."""
 
     def __init__(self, **who):
         self.who = who  # actor's name -> (its number, id, token, verb)
@@ -299,7 +301,7 @@ def due_in(world):
 
 
 class NothingDue:
-    """I8: who was told "nothing due" had no task that was due during its whole call. `actors`: the numbers of claims."""
+    """I8: who was told "nothing due" had no task that was due during its whole call. `actors`: who claims."""
 
     def __init__(self, *actors):
         self.actors = actors

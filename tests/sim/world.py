@@ -5,9 +5,9 @@ The fault model, in words (`doc/testing.md` has it in full):
 - What a process wrote is seen by every process at once, until a power cut.
 - A *write* to a file is pending until the file is synced. At a power cut each pending write is lost, kept, or (the last
   one that is kept) torn: cut short, or as many NUL bytes.
-- A *name operation* (create, rename, remove, make or remove a directory) is pending until a directory that it touches is
-  synced. At a power cut any set of pending operations survives in which the operations on one file are a prefix of those
-  that were made; operations on different files come in any order. One rename that replaces a file is one operation.
+- A *name operation* (create, rename, remove, make or remove a directory) is pending until a directory that it touches
+  is synced. At a power cut any set of pending operations survives in which the operations on one file are a prefix of
+  those that were made; operations on different files come in any order. A rename that replaces a file is one operation.
 - Syncing a directory makes durable every operation that touched it, with the earlier ones on the same files, and brings
   its parents. A directory that holds something that survived, survived itself.
 
@@ -88,8 +88,8 @@ class World:
     def fingerprint(self, power=False, live=None):
         """Equal for states that no actor, and with `power` no power cut, can tell apart.
 
-        With `live`, the draws of chance that some actor still has in mind, lines off the chain of other generations count
-        for nothing: no name will ever point to them.
+        With `live`, the draws of chance that some actor still has in mind, lines off the chain of other generations
+        count for nothing: no name will ever point to them.
         """
         if not power and live is None and self._fingerprint is not None:
             return self._fingerprint
@@ -328,9 +328,7 @@ class World:
 
     def settle(self, wanted):
         """These pending operations are durable."""
-        for i in sorted(wanted):
-            for inode, _, then in self.pending[i]:
-                self.durable[inode] = then
+        self.durable.update({inode: then for i in sorted(wanted) for inode, _, then in self.pending[i]})
         self.pending = tuple(op for i, op in enumerate(self.pending) if i not in wanted)
 
     def flush_all(self):
@@ -344,10 +342,7 @@ class World:
         """Every world that a power cut may leave: no process, no lock, all that survived durable."""
         seen = set()
         for kept in self._surviving(0, frozenset()):
-            where = dict(self.durable)
-            for i in sorted(kept):
-                for inode, _, then in self.pending[i]:
-                    where[inode] = then
+            where = {**self.durable, **{inode: then for i in sorted(kept) for inode, _, then in self.pending[i]}}
             named = {inode for inode, place in where.items() if place}
             open_files = [i for i in self.files if i in named and self.synced[i] < len(self.files[i])]
             for contents in product(*[list(_survivors(self.files[i], self.synced[i])) for i in open_files]):

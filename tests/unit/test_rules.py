@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gwtq import rules
 from gwtq.errors import BadInput
-from gwtq.rules import Settings
+from gwtq.settings import Settings
 
 from . import steady
 

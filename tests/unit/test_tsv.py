@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gwtq import Queue, names, tsv
 from gwtq.errors import BadData, BadInput, NoSuchFile
-from gwtq.rules import Settings
+from gwtq.settings import Settings
 from gwtq.task import COLUMNS, Task
 
 from . import steady
