@@ -11,7 +11,7 @@ import gwtq
 from gwtq import errors
 from gwtq.cli import FAULT, INTERRUPTED, IO_ERROR, NOTHING, OK
 from gwtq.options import COMMANDS
-from gwtq.rules import KINDS, RESULTS
+from gwtq.settings import KINDS, RESULTS
 from gwtq.task import COLUMNS
 
 from .page import PAGE, PART, render

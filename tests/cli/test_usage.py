@@ -243,11 +243,10 @@ def test_the_queue_is_the_option_else_the_variable_else_cola(gwtq, monkeypatch, 
     "env",
     [
         {},
-        {"HOME": "/dev/null"},
-        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"HOME": "/dev/null", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
         {"LC_ALL": "POSIX", "LANG": "xx_YY.ISO-8859-1", "TZ": "America/Bogota"},
     ],
-    ids=["nothing", "no home", "an ASCII locale", "an unknown locale"],
+    ids=["nothing", "no home and an ASCII locale", "an unknown locale"],
 )
 def test_an_empty_or_odd_environment_will_do(tmp_path, env):
     needed = {key: os.environ[key] for key in ("PATH", "PYTHONPATH", "PYTHONPYCACHEPREFIX")}
