@@ -16,7 +16,7 @@ class GwtqError(Exception):
         """`detail` is a sentence for people; one that begins or ends with a path or a value has it in quotes."""
         self.detail = detail
         sentence = (type(self).__doc__ or type(self).__name__).strip().splitlines()[0].rstrip(".")
-        if detail[1:2].islower():
+        if detail[1:2].islower() or detail[1:2] == " ":
             detail = detail[0].lower() + detail[1:]
         super().__init__(f"{sentence}: {detail.rstrip('.')}." if detail else f"{sentence}.")
 

@@ -37,6 +37,7 @@ def test_every_error_is_caught_by_the_one_base_and_says_its_docstring(error):
         ("The claim of q1 is over.", "The claim is not yours any more: the claim of q1 is over."),
         ("q1 is claimed by B.", "The claim is not yours any more: q1 is claimed by B."),
         ("NUL is no text", "The claim is not yours any more: NUL is no text."),
+        ("A token is a text", "The claim is not yours any more: a token is a text."),
         ("x", "The claim is not yours any more: x."),
     ],
 )

@@ -24,6 +24,7 @@ PURE = {
     "layout": {"gwtq.names"},
     "task": {"gwtq.errors", "gwtq.jsonline", "gwtq.names"},
     "rules": {"gwtq.errors", "gwtq.names", "datetime", "re", "unicodedata"},
+    "settings": {"gwtq.errors", "gwtq.names", "gwtq.rules"},
 }
 # What costs a lane its start-up (milliseconds each), and what it brings along.
 HEAVY = {

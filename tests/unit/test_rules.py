@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from unicodedata import normalize
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from gwtq import rules
 from gwtq.errors import BadInput
-from gwtq.settings import Settings
+from gwtq.settings import Settings, new_settings
 
 from . import steady
 
@@ -100,6 +101,11 @@ def test_other_control_characters_are_kept(text):
 @pytest.mark.parametrize("person", [None, "", " ", "---", "\u0301", "🙂", "\n"])
 def test_a_task_needs_a_person(person):
     assert refusal(draft_of, {"person": person}).startswith("A task needs a person")
+
+
+@pytest.mark.parametrize("values", [None, "Ana", 5, ["Ana"], [("person", "Ana")]])
+def test_a_task_is_an_object(values):
+    assert refusal(rules.draft, values, SETTINGS) == f"A task is an object with fields, not {values!r}."
 
 
 def test_a_task_needs_a_person_to_be_named_at_all():
@@ -235,6 +241,20 @@ def test_minutes_that_are_no_finite_number_are_refused(value):
     )
 
 
+@pytest.mark.parametrize(
+    ("duration", "seconds"), [(None, 7200), (0, 0), (1.5, 1.5), (timedelta(minutes=2, milliseconds=1), 120.001)]
+)
+def test_a_duration_is_a_timedelta_or_seconds(duration, seconds):
+    assert rules.seconds_of(duration, 7200) == seconds
+
+
+@pytest.mark.parametrize("duration", [True, "60", [60], {}])
+def test_anything_else_is_no_duration(duration):
+    assert refusal(rules.seconds_of, duration, 7200) == (
+        f"A duration is a timedelta or a number of seconds, not {duration!r}."
+    )
+
+
 @pytest.mark.parametrize("seconds", [0.001, 1, 7200, 10 * 366 * 86400])
 def test_a_lease_is_longer_than_nothing(seconds):
     assert rules.lease(seconds) == seconds
@@ -293,7 +313,24 @@ def test_a_lane_that_does_not_is_refused(lane, why):
 
 def test_an_id_looks_like_q12():
     assert rules.task_id("q12") == "q12"
-    assert refusal(rules.task_id, "../q12") == "'../q12' is no task's id; an id looks like q12."
+
+
+@pytest.mark.parametrize("id", ["../q12", "", "12", "q012", 12, None])
+def test_an_id_that_does_not_is_refused(id):
+    assert refusal(rules.task_id, id) == f"{id!r} is no task's id; an id looks like q12."
+
+
+def test_a_token_is_any_text():
+    assert rules.token("") == ""
+    assert rules.token("\0 ñ") == "\0 ñ"
+    assert refusal(rules.token, None) == "A token is a text that claim handed out, not None."
+
+
+def test_a_status_is_a_word_that_people_see():
+    assert [rules.status(word) for word in rules.STATUSES] == ["open", "claimed", "done", "failed"]
+    assert refusal(rules.status, "pending") == (
+        "There is no status 'pending'; it is one of open, claimed, done, failed."
+    )
 
 
 # --- times
@@ -514,6 +551,20 @@ def test_a_result_counts_unless_it_says_false():
         "a": True,
         "b": False,
     }
+
+
+def test_the_settings_of_a_queue_to_be_made_name_each_kind_once():
+    assert new_settings(["b", "a", "b"], None).kinds == ("b", "a")
+    assert new_settings(None, None).to_json() == Settings().to_json()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "results"),
+    [([], None), (["Review"], None), (["a b"], None), ([""], None), (None, {}), (None, {"": True}),
+     (None, {"a\tb": True}), (None, {"\ud800": True}), (None, {"hit": "yes"})],
+)  # fmt: skip
+def test_what_no_queue_json_could_hold_makes_no_queue(kinds, results):
+    assert refusal(new_settings, kinds, results).startswith("These settings make no queue: ")
 
 
 def test_fields_of_a_newer_version_are_passed_over():

@@ -59,6 +59,10 @@ def test_other_text_is_shown_as_it_is(value):
     assert tsv.cell(value) == value
 
 
+def test_only_what_could_end_a_line_or_a_cell_becomes_a_space():
+    assert tsv.cell("a\u00a0b\u200b\u3000\te") == "a\u00a0b\u200b\u3000 e"
+
+
 @pytest.mark.parametrize(("value", "cell"), [(0, "0"), (-5, "-5"), (10**9, "1000000000")])
 def test_a_number_is_its_digits(value, cell):
     assert tsv.cell(value) == cell
