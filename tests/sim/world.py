@@ -7,9 +7,11 @@ The fault model, in words (`doc/testing.md` has it in full):
   one that is kept) torn: cut short, or as many NUL bytes.
 - A *name operation* (create, rename, remove, make or remove a directory) is pending until a directory that it touches
   is synced. At a power cut any set of pending operations survives in which the operations on one file are a prefix of
-  those that were made; operations on different files come in any order. A rename that replaces a file is one operation.
+  those that were made, and so are those on one name; operations on different files and names come in any order. A
+  rename that replaces a file is one operation.
 - Syncing a directory makes durable every operation that touched it, with the earlier ones on the same files, and brings
-  its parents. A directory that holds something that survived, survived itself.
+  its parents. A directory that holds something that survived, survived itself: it was made before, and is removed only
+  with what was moved out of it.
 
 That is less than ext4, XFS, btrfs, APFS and ZFS promise: a protocol that holds here holds there.
 """
@@ -130,6 +132,13 @@ class World:
             inode = self.children[inode][part]
         return inode
 
+    def above(self, directory):
+        """A directory and all that it is in."""
+        found = [directory]
+        while found[-1] in self.where:
+            found.append(self.where[found[-1]][0])
+        return found
+
     def parent(self, path):
         head, _, name = path.rpartition("/")
         inode = self.lookup(head)
@@ -230,14 +239,16 @@ class World:
         self.note([(inode, None, (directory, name))])
 
     def do_rename(self, actor, source, target, into=None):
+        here, _ = self.parent(source)
+        directory, name = self.parent(target) if into is None else (self.handles[actor, into], target)
         inode = self.lookup(source)
-        if into is None:
-            directory, name = self.parent(target)
-        else:
-            directory, name = self.handles[actor, into], target
-            if directory != ROOT and directory not in self.where:
-                raise error(errno.ENOENT, target)  # the open directory was removed
+        if directory != ROOT and directory not in self.where:
+            raise error(errno.ENOENT, target)  # the open directory was removed
         old = self.children[directory].get(name)
+        if inode in self.above(directory):
+            raise error(errno.EINVAL, target)  # a directory into itself
+        if old in self.above(here):
+            raise error(errno.ENOTEMPTY, target)
         if old == inode:
             return
         effects = [(inode, self.where[inode], (directory, name))]
@@ -298,38 +309,26 @@ class World:
         self.pending += (tuple(effects),)
 
     def flush(self, directory):
-        """Sync a directory: what touched it, and what came before on the same files, and its own parents."""
-        while True:
-            wanted = {i for i, op in enumerate(self.pending) if any(directory in _directories(e) for e in op)}
-            inodes = {e[0] for i in wanted for e in self.pending[i]}
-            last = max(wanted, default=-1)
-            wanted |= {i for i, op in enumerate(self.pending) if i < last and any(e[0] in inodes for e in op)}
-            self.settle(self._closed(wanted))
-            if directory == ROOT or directory not in self.where:
-                return
-            self.settle(self._closed({i for i, op in enumerate(self.pending) if any(e[0] == directory for e in op)}))
-            directory = self.where[directory][0]
-            if not self.pending:
-                return
-            if not any(any(e[0] == directory for e in op) for op in self.pending):
-                return
-
-    def _closed(self, wanted):
-        """With all earlier operations on the same files."""
-        while True:
-            more = {
-                i for i, op in enumerate(self.pending)
-                for j in wanted
-                if i < j and {e[0] for e in op} & {e[0] for e in self.pending[j]}
-            }  # fmt: skip
-            if more <= wanted:
-                return wanted
-            wanted = wanted | more
+        """Sync a directory: what touched it, and the names of itself and its parents."""
+        self.settle({i for i, op in enumerate(self.pending) if any(directory in _directories(e) for e in op)})
+        for inode in self.above(directory):
+            self.settle({i for i, op in enumerate(self.pending) if any(e[0] == inode for e in op)})
 
     def settle(self, wanted):
-        """These pending operations are durable."""
-        self.durable.update({inode: then for i in sorted(wanted) for inode, _, then in self.pending[i]})
+        """These pending operations are durable, with those that they need."""
+        for i in reversed(range(len(self.pending))):
+            if i in wanted:
+                wanted = wanted | self._needed(i)
+        self.durable = self._places(wanted)
         self.pending = tuple(op for i, op in enumerate(self.pending) if i not in wanted)
+
+    def _needed(self, at):
+        """The pending operations without which this one does not survive."""
+        return {i for i in range(at) if _needs(self.pending[at], self.pending[i])}
+
+    def _places(self, kept):
+        """Where each inode is if these of the pending operations survive."""
+        return {**self.durable, **{inode: then for i in sorted(kept) for inode, _, then in self.pending[i]}}
 
     def flush_all(self):
         self.settle(set(range(len(self.pending))))
@@ -341,42 +340,38 @@ class World:
     def cuts(self):
         """Every world that a power cut may leave: no process, no lock, all that survived durable."""
         seen = set()
-        for kept in self._surviving(0, frozenset()):
-            where = {**self.durable, **{inode: then for i in sorted(kept) for inode, _, then in self.pending[i]}}
-            named = {inode for inode, place in where.items() if place}
-            open_files = [i for i in self.files if i in named and self.synced[i] < len(self.files[i])]
-            for contents in product(*[list(_survivors(self.files[i], self.synced[i])) for i in open_files]):
-                world = self._after(where, dict(zip(open_files, contents)))
+        needed = [self._needed(i) for i in range(len(self.pending))]
+        for kept in _surviving(needed, frozenset()):
+            where = self._places(kept)
+            loose = self._loose(where)
+            for contents in product(*[list(_survivors(self.files[i], self.synced[i])) for i in loose]):
+                world = self._after(where, dict(zip(loose, contents)))
                 key = frozenset(world.tree().items())
                 if key not in seen:
                     seen.add(key)
                     yield world
 
-    def _surviving(self, at, kept):
-        """Sets of pending operations in which those on one file are a prefix of those that were made."""
-        if at == len(self.pending):
-            yield kept
-            return
-        inodes = {e[0] for e in self.pending[at]}
-        before = {i for i in range(at) if any(e[0] in inodes for e in self.pending[i])}
-        if before <= kept:
-            yield from self._surviving(at + 1, kept | {at})
-        yield from self._surviving(at + 1, kept)
+    def cut(self, choose):
+        """One world that a power cut may leave: `choose(n)` picks a number below n, 0 for what loses least."""
+        kept = set()
+        for i in range(len(self.pending)):
+            if self._needed(i) <= kept and choose(2) == 0:
+                kept.add(i)
+        where, contents = self._places(kept), {}
+        for inode in self._loose(where):
+            possible = list(_survivors(self.files[inode], self.synced[inode]))
+            contents[inode] = possible[choose(len(possible))]
+        return self._after(where, contents)
+
+    def _loose(self, where):
+        """The files that have a name there and a write that is not durable."""
+        return [i for i in self.files if where.get(i) and self.synced[i] < len(self.files[i])]
 
     def _after(self, where, contents):
         world = World()
         world.now, world.next, world.denied = self.now, self.next, self.denied
         places = {inode: place for inode, place in where.items() if place}
-        needed = [place[0] for place in places.values()]
-        while needed:  # a directory that holds something survived itself
-            directory = needed.pop()
-            if directory != ROOT and directory not in places:
-                place = self.where.get(directory) or self._last_place(directory)
-                places[directory] = place
-                needed.append(place[0])
-        for inode in places:
-            if inode in self.children:
-                world.children[inode] = {}
+        world.children.update({inode: {} for inode in places if inode in self.children})
         for inode, (directory, name) in places.items():
             world.children[directory][name] = inode
             world.where[inode] = world.durable[inode] = (directory, name)
@@ -384,9 +379,6 @@ class World:
                 world.files[inode] = contents.get(inode, self.files[inode])
                 world.synced[inode] = len(world.files[inode])
         return world
-
-    def _last_place(self, directory):
-        return next(e[1] for op in reversed(self.pending) for e in op if e[0] == directory and e[1])
 
 
 def _committed(path, content, live):
@@ -405,6 +397,28 @@ def _committed(path, content, live):
 def _directories(effect):
     _, was, then = effect
     return {place[0] for place in (was, then) if place}
+
+
+def _needs(later, earlier):
+    """Does an operation survive only with an earlier one? They are on one file or one name, or the earlier one made the
+    directory of the later one, or touched the directory that the later one removes."""
+    touched, before = set().union(*map(_directories, later)), set().union(*map(_directories, earlier))
+    return bool(
+        {e[0] for e in later} & {e[0] for e in earlier}
+        or {place for e in later for place in e[1:] if place} & {place for e in earlier for place in e[1:]}
+        or touched & {inode for inode, was, _ in earlier if not was}
+        or before & {inode for inode, _, then in later if not then}
+    )
+
+
+def _surviving(needed, kept, at=0):
+    """Sets of operations that hold, with each, all those that it needs."""
+    if at == len(needed):
+        yield kept
+        return
+    if needed[at] <= kept:
+        yield from _surviving(needed, kept | {at}, at + 1)
+    yield from _surviving(needed, kept, at + 1)
 
 
 def _survivors(writes, synced):
