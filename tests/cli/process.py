@@ -84,6 +84,8 @@ def forked(arguments: list[str], scratch: Path, *, ready: int = -1, user: int = 
         if ready >= 0:
             os.close(ready)
         code = main(arguments)
+    except KeyboardInterrupt:  # before it began, or after its end
+        code = 130
     finally:
         os._exit(code)
 

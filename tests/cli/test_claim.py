@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 import pytest
 
 from gwtq import Queue
+from gwtq.cli import Output
 from gwtq.names import parse_claim
 from gwtq.task import COLUMNS
 
@@ -190,6 +191,19 @@ def test_a_claim_whose_row_cannot_be_printed_is_given_back(gwtq, add, stdout, js
     assert answer.err.splitlines()[1].startswith("gwtq: The output cannot be written: stdout takes no more: ")
     (task,) = gwtq("list").tasks
     assert (task["status"], task["tries"], task["lane"]) == ("open", "0", "")
+
+
+def test_a_claim_that_is_interrupted_before_its_row_is_printed_is_given_back(gwtq, add, monkeypatch):
+    add("Ana")
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Output, "flush", interrupt)
+        assert "given back" in gwtq("claim", "--lane", "lane-1", code=130).sentence
+    (task,) = gwtq("list").tasks
+    assert (task["status"], task["tries"]) == ("open", "0")
 
 
 def test_with_stdout_closed_nothing_is_claimed(cola, add):
