@@ -76,14 +76,16 @@ def examine(store: Store, *, fix: bool = False) -> Iterator[Finding]:
         yield from _findings(store)
         return
     with produce.Producer(store):  # entering it finishes or removes what dead producers left, and rebuilds a lost seq
-        for finding in list(_findings(store)):
+        for finding in list(_findings(store, locked=True)):
             finding.fixed = bool(finding.fix and finding.fix())
             yield finding
 
 
-def _findings(store: Store) -> Iterator[Finding]:
-    for check in (directories, foreign_names, seq_reads, staged_batches):
+def _findings(store: Store, *, locked: bool = False) -> Iterator[Finding]:
+    """`locked`: the producers' lock is ours, so no other producer is at work."""
+    for check in (directories, foreign_names, seq_reads):
         yield from check(store)
+    yield from staged_batches(store, locked=locked)
     seen: dict[int, str] = {}
     known: set[int] = set()
     keys = every_key(store.disk)
@@ -93,7 +95,7 @@ def _findings(store: Store) -> Iterator[Finding]:
         yield from two_names(store, entry, seen)
         yield from key_of_task(store, entry, keys, known)
     yield from ids_and_files(store, seen)
-    yield from keys_of_nobody(store, keys, known)
+    yield from keys_of_nobody(store, keys, known, locked=locked)
 
 
 # --- the tree
@@ -138,10 +140,10 @@ def seq_reads(store: Store) -> Iterator[Finding]:
         yield Finding(layout.SEQ, str(error), "it is made again from the tasks that are there")
 
 
-def staged_batches(store: Store) -> Iterator[Finding]:
+def staged_batches(store: Store, *, locked: bool) -> Iterator[Finding]:
     """No batch is staged whose producer is dead: it holds the lock as long as it lives."""
     before = store.listing(layout.TMP)
-    if before and store.disk.lock_is_free(layout.LOCK):
+    if before and (locked or store.disk.lock_is_free(layout.LOCK)):
         for name in set(before) & set(store.listing(layout.TMP)):
             ours = layout.is_batch(name) or name.startswith(layout.SEQ + ".")
             if ours:
@@ -314,12 +316,14 @@ def _write_key(store: Store, digest: str, id: str) -> bool:
     return True
 
 
-def keys_of_nobody(store: Store, keys: dict[tuple[str, int], str], known: set[int]) -> Iterator[Finding]:
+def keys_of_nobody(
+    store: Store, keys: dict[tuple[str, int], str], known: set[int], *, locked: bool
+) -> Iterator[Finding]:
     """Every key has its task: others are of producers that died before their commit, and match nothing.
 
     A producer that lives writes keys first, and holds the lock until their ids are in `seq`.
     """
-    if not keys or not store.disk.lock_is_free(layout.LOCK):
+    if not keys or not (locked or store.disk.lock_is_free(layout.LOCK)):
         return
     ids = _ids(store)
     dead = {key: path for key, path in keys.items() if key[1] not in ids or key[1] in known}
