@@ -10,7 +10,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import NoReturn, Union
+    from typing import Any, NoReturn, Union
 
     Values = dict[str, Union[str, list[str], bool, None]]
 
@@ -253,12 +253,8 @@ def thorough(argv: list[str], show: Callable[[str], object]) -> tuple[str, Value
             name, help=command.help, description=command.help, epilog=f"example:\n  {command.example}",
             formatter_class=raw, allow_abbrev=False,
         )  # fmt: skip
-        if name not in argv:
-            continue  # it cannot be the one, and what it takes costs time
-        for option in command.options:
-            _add(sub, option)
-        if command.argument:
-            sub.add_argument(command.argument.name, metavar=command.argument.metavar, help=command.argument.help)
+        if name in argv:  # no other can be the one, and what they take costs time
+            _fill(sub, command)
     try:
         values = vars(parser.parse_args(argv))
     except SystemExit:
@@ -266,7 +262,14 @@ def thorough(argv: list[str], show: Callable[[str], object]) -> tuple[str, Value
     return values.pop("command"), values
 
 
-def _add(parser: object, option: Option) -> None:
+def _fill(parser: Any, command: Command) -> None:
+    for option in command.options:
+        _add(parser, option)
+    if command.argument:
+        parser.add_argument(command.argument.name, metavar=command.argument.metavar, help=command.argument.help)
+
+
+def _add(parser: Any, option: Option) -> None:
     more: dict[str, object] = {"dest": option.key, "help": option.help.replace("%", "%%")}
     if option.flag:
         more["action"] = "store_true"
@@ -275,4 +278,4 @@ def _add(parser: object, option: Option) -> None:
         more["required"] = option.required
         if option.many:
             more.update(action="append", default=[])
-    parser.add_argument(option.name, **more)  # type: ignore[attr-defined]
+    parser.add_argument(option.name, **more)
