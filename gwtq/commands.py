@@ -28,7 +28,13 @@ MAKES_QUEUE = frozenset(("init", "add", "import"))
 
 def run(command: str, values: dict[str, Any], out: Output) -> int:
     """Carry out one command; returns its exit code."""
-    return _COMMANDS[command](Call(command, values, out))
+    call = Call(command, values, out)
+    try:
+        return _COMMANDS[command](call)
+    except OSError as error:
+        if error.filename is None:  # of a descriptor: it does not say where
+            error.filename = call.path
+        raise
 
 
 class Call:

@@ -87,7 +87,7 @@ def key_lines(data: bytes) -> list[tuple[str, int]]:
 
 def every_key(disk: Disk) -> dict[tuple[str, int], str]:
     """(digest, number) -> its file, of every whole line of keys/."""
-    paths = [f"{layout.KEYS}/{file}" for file in tree.listing(disk, layout.KEYS)]
+    paths = [f"{layout.KEYS}/{file}" for file in tree.listing(disk, layout.KEYS) if layout.is_key_file(file)]
     return {key: path for path in paths for key in key_lines(disk.read(path))}
 
 

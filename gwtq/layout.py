@@ -116,3 +116,8 @@ def parent(path: str) -> str:
 def key_file(digest: str) -> str:
     """The file of keys/ that lists the ids of an identity with this hex digest."""
     return f"{KEYS}/{digest[:KEY_LETTERS]}"
+
+
+def is_key_file(name: str) -> bool:
+    """Is this the name of a file of keys/?"""
+    return len(name) == KEY_LETTERS and set(name) <= set("0123456789abcdef")

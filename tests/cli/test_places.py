@@ -303,7 +303,25 @@ def test_no_command_trips_over_foreign_files_and_none_removes_them(gwtq, cola, l
     assert gwtq("add", "--person", "Rut").rows == [["q8", "added"]]
     gwtq("import", *MAKE["import"])
     assert gwtq("export").err
+    gwtq("doctor", "--fix", code=1)
     assert {path: path.read_bytes() for path in foreign} == foreign
+
+
+def test_a_conflict_copy_of_a_task_is_named_by_doctor_and_never_handed_out(gwtq, cola, add, claim):
+    add("Ana", "Eva", "Leo", "Mía", "Noé")
+    gwtq("done", *by(claim()), "--result", "hit")
+    gwtq("fail", *by(claim()), "--final")
+    gwtq("fail", *by(claim()))
+    claim()
+    copies = {path.with_name(path.name + " (conflicted copy)"): path for path in cola.rglob("q?.*")}
+    for copy, path in copies.items():
+        shutil.copy(path, copy)
+    found = [finding["path"] for finding in gwtq("doctor", "--json", code=1).objects]
+    assert sorted(found) == sorted(str(copy.relative_to(cola)) for copy in copies)
+    assert len(found) == 5
+    assert claim()[0] == "q5"
+    assert gwtq("claim", "--lane", "lane-1", code=1).err == ""
+    assert all(copy.exists() for copy in copies)
 
 
 def test_foreign_files_do_not_keep_a_claim_from_saying_that_nothing_is_due(gwtq, cola):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from errno import ENOSPC
 from itertools import product
 
 import pytest
@@ -119,6 +120,23 @@ def test_a_late_retry_is_already_so_though_another_lane_holds_the_task(gwtq, add
     before = table()
     assert gwtq("fail", *by(first), "--backoff-minutes", "0").rows == [["q1", "already"]]
     assert table() == before
+
+
+@pytest.mark.parametrize("verb", SETTLES)
+def test_a_disk_that_takes_no_more_leaves_the_claim_and_is_named(gwtq, cola, add, claim, table, monkeypatch, verb):
+    add("Ana")
+    claimed = claim()
+    before = table()
+
+    def full(_):
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gwtq.disk._fsync", full)
+        answer = gwtq(verb, *by(claimed), *VERBS[verb], code=74)
+    assert answer.sentence == f"gwtq: {cola}: No space left on device\n"
+    assert table() == before
+    gwtq(verb, *by(claimed), *VERBS[verb])
 
 
 # --- renew
