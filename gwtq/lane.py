@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .task import Task
 
 WAIT_STEP_SECONDS = 0.02
+QUIET_PASSES = 3
 SLEPT_PART = 10  # a claim that slept through more than a tenth of its lease before the rename is renewed
 
 
@@ -64,12 +65,13 @@ class Wish:
 def claim(store: Store, wish: Wish) -> Held | None:
     """Hand out the best task that is due: highest priority, then lowest number. None when nothing is due.
 
-    "Nothing due" is said after two passes in a row that saw nothing and lost no race (rule 5), so a task that was due
-    during the whole call, and that nobody took, is found.
+    "Nothing due" is said after three passes in a row that saw nothing and lost no race (rule 5). A change of its
+    priority hides a task from one pass at most, so one that was due during the whole call, and that nobody took, is
+    found although its priority changed twice meanwhile.
     """
     work = sweep.Pass()
     quiet = 0
-    while quiet < 2:
+    while quiet < QUIET_PASSES:
         held = one_pass(store, wish, work)
         if held:
             _tell(store, work.recovered)

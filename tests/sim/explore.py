@@ -19,7 +19,7 @@ from gwtq import names
 from gwtq.errors import GwtqError
 from gwtq.store import Store
 
-from .disk import SimDisk, draw
+from .disk import SimDisk, bury, draw
 
 # Calls that commute with all calls of others are made together with the call before them. `content` of an open file:
 # the chain below a head never changes. Appends and syncs too, unless a power cut is in the game: what is appended is
@@ -109,12 +109,13 @@ class Explorer:
 
     def __init__(
         self, world, actors, promises, *,
-        ticks=(), power=False, split=(), watch=None, still=STILL, switches=None, limit=400_000,
+        ticks=(), power=False, split=(), watch=None, still=STILL, switches=None, crashes=0, limit=400_000,
     ):  # fmt: skip
         """`ticks`: the clock may move by each of these seconds, in order, at any time. `split`: directories whose
         listing takes two system calls. `watch(world)`: a set that is intersected over the time each actor runs.
         `still`: paths that no actor of this scenario changes. `switches`: bound of how often an actor that could go on
-        is made to wait (None: every interleaving)."""
+        is made to wait (None: every interleaving). `crashes`: how many holders of the lock may die. (Others need not:
+        an actor that is never scheduled again is dead.)"""
         self.world = world
         self.actors = actors
         self.promises = promises
@@ -124,6 +125,7 @@ class Explorer:
         self.switches = switches
         self.power = power
         self.split = frozenset(split)
+        self.crashes = crashes
         self.watch = watch
         self.limit = limit
         self.states = self.steps = 0
@@ -173,15 +175,33 @@ class Explorer:
                 raise Found(wrong, state)
 
     def _successors(self, state):
+        able = [self._able(state, i) for i in range(len(self.actors))]
         for i in range(len(self.actors)):
-            switched = state.last not in (None, i) and state.outs[state.last] is None
-            if state.outs[i] is None and (self.switches is None or state.switches + switched <= self.switches):
+            switched = state.last not in (None, i) and able[state.last]
+            if able[i] and (self.switches is None or state.switches + switched <= self.switches):
                 yield self._step(state, i, state.switches + switched)
+        yield from self._deaths(state)
         if state.ticks:
             world = state.world.copy()
             world.now += state.ticks[0]
             step = f"clock: {state.ticks[0]:+} s"
             yield self._watched(state.then(step, world=world, ticks=state.ticks[1:]))
+
+    def _able(self, state, i):
+        """Does actor i run, and not wait for a lock?"""
+        if state.outs[i] is not None:
+            return False
+        call = self._next(i, state.programs[i], state.histories[i])
+        return call[0] != "lock" or call[1] not in state.world.locks
+
+    def _deaths(self, state):
+        dead = sum(out is not None and out[0] == "crashed" for out in state.outs)
+        for i, actor in enumerate(self.actors):
+            if dead < self.crashes and actor.name in state.world.locks.values():
+                world = state.world.copy()
+                bury(world, actor.name)
+                label = f"{actor.name} dies, and the kernel frees its lock"
+                yield self._watched(state.then(label, world=world, outs=_put(state.outs, i, ("crashed", None))))
 
     def _step(self, state, i, switches):
         """The state after the next visible call of actor i, and the invisible ones behind it."""
