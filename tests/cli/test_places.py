@@ -273,7 +273,7 @@ def littered(gwtq, cola, add, claim, expired_claim):
     gwtq("fail", *by(claim()), "--final")
     gwtq("fail", *by(claim()))
     add("Mía", "Noé", "Pau", "Zoe")
-    held = claim("--lease-minutes", "90", lane="lane-2")
+    held = claim("--lease-minutes", "90.5", lane="lane-2")  # not on the edge of a minute
     expired_claim("lane-9")
     before = {name_of(line): gwtq(*line).out for line in READ_LINES if line[0] not in ("doctor", "stats")}
     return held, before, litter(cola)
