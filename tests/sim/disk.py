@@ -10,6 +10,8 @@ import os
 
 from gwtq.errors import DiskError
 
+CALLS_MAX = 20_000
+
 
 class Crash(BaseException):
     """The process is dead: no handler of its own runs any more, since every further call raises this again."""
@@ -173,6 +175,7 @@ class Direct:
         if self.dead:
             raise Crash
         at = len(self.calls)
+        assert at < CALLS_MAX, f"{self.actor} does not come to an end"
         self.calls.append((name, *args))
         if at == self.crash_at:
             if self.torn and name == "append":
