@@ -27,6 +27,7 @@ class Matches:
         self.ids = ids
         self.dedupe = dedupe
         self.retry_failed = retry_failed
+        self._unsure: dict[str, None] = {}  # directories with a refresh whose process may have died before its sync
 
     def find(self, digest: str) -> Task | None:
         """The task that counts as the same: an open one before any other."""
@@ -34,12 +35,19 @@ class Matches:
         for number in self.keys.find(digest):
             if number not in self.ids:
                 continue  # a key of a producer that died before its commit
-            task = current(self.store, f"q{number}")
+            path, task = current(self.store, f"q{number}")
             if task and digest_of(task) == digest and self._counts(task):
                 if task.state == names.PENDING:
+                    if task.entries[-1]["event"] == UPDATE:
+                        self._unsure[layout.parent(path)] = None
                     return task
                 best = best or task
         return best
+
+    def make_sure(self) -> None:
+        """Make durable what the answers of `find` rest on, before it is told to anybody."""
+        for directory in self._unsure:
+            sweep.sync_directory(self.store, directory)
 
     def _counts(self, task: Task) -> bool:
         if self.dedupe == "any":
@@ -49,8 +57,8 @@ class Matches:
         return task.state != names.FAILED or not self.retry_failed
 
 
-def current(store: Store, id: str) -> Task | None:
-    """A task as it is now, an expired claim of it taken back first; None if its record does not decode."""
+def current(store: Store, id: str) -> tuple[str, Task | None]:
+    """Where a task is and what it is now, an expired claim of it taken back first; no task if it does not decode."""
     for _ in range(TRIES_MAX):
         path = store.locate(id)
         try:
@@ -58,9 +66,9 @@ def current(store: Store, id: str) -> Task | None:
         except FileNotFoundError:
             continue  # it moved
         except Undecodable:
-            return None
+            return path, None
         if not layout.holding(task.state) or task.status == "claimed":
-            return task
+            return path, task
         name = names.parse(task.state, layout.base(path))
         sweep.recover(store, path, name, sweep.Recovered(), tree.Places(store.disk))
     raise Corrupt(f"{id} never stays where it is seen.")
@@ -92,6 +100,7 @@ def refresh(store: Store, id: str, wanted: dict[str, Json]) -> bool:
             task = store.fold(path, store.disk.content(fd))
             changed = changes(task, wanted)
             if not changed:
+                sweep.sync_directory(store, layout.parent(path))  # who made it so may have died before its sync
                 return False
             name = names.parse(names.PENDING, layout.base(path))
             head = store.generation()

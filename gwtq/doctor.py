@@ -15,7 +15,7 @@ from .errors import BadData, Corrupt, NewerFormat, Undecodable
 from .keys import Keys, digest_of, every_key, key_line, key_lines
 from .seq import rebuilt_ids, replace, write_seq
 from .store import parse, present
-from .sweep import sentence
+from .sweep import sentence, sync_directory
 from .task import ADD, DONE, EXPIRED, FAIL, RELEASE, SETTLES, UPDATE
 
 TYPE_CHECKING = False
@@ -313,6 +313,7 @@ def _write_key(store: Store, digest: str, id: str) -> bool:
     keys = Keys(store)
     keys.add(digest, id)
     keys.write(sync=True)
+    sync_directory(store, layout.KEYS)
     return True
 
 

@@ -43,6 +43,7 @@ def create(disk: Disk, clock: Clock, settings: Settings) -> bool:
     Raises NoSuchQueue for a path that is a file, or a directory with other things in it.
     """
     if disk.exists(layout.SETTINGS):
+        _sync_root(disk)  # who made it may have died before its sync
         return False
     try:
         disk.make_root()
@@ -66,6 +67,14 @@ def create(disk: Disk, clock: Clock, settings: Settings) -> bool:
             replace(disk, layout.SEQ, b"\n", chance)
         replace(disk, layout.SETTINGS, pretty(settings.to_json()).encode("utf-8"), chance)  # init.commit
         return True
+
+
+def _sync_root(disk: Disk) -> None:
+    fd = disk.open_dir("")
+    try:
+        disk.sync_dir(fd)
+    finally:
+        disk.close(fd)
 
 
 def pretty(settings: dict[str, Json]) -> str:
@@ -98,8 +107,7 @@ class Producer:
             raise
         self.keys = Keys(self.store)
         self.batch = ""
-        self._staged: set[str] = set()
-        self._files: list[str] = []
+        self._staged: dict[str, None] = {}  # the directories of the batch, in the order in which they were made
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -145,21 +153,34 @@ class Producer:
         for target in sweep.place(self.store, batch):
             sweep.sync_directory(self.store, target)
         if batch == self._refreshing:
-            try:
-                data = self.disk.read(f"{layout.TMP}/{batch}/{layout.REFRESHES}")
-            except FileNotFoundError:
-                return
-            for text in filter(None, data.decode("utf-8").split("\n")):  # a note may hold other line ends, like U+2028
-                wanted: dict[str, Json] = loads(text)  # type: ignore[assignment]
-                refresh(self.store, str(wanted.pop("id")), wanted)
+            self._refresh(f"{layout.TMP}/{batch}")
+
+    def _refresh(self, root: str) -> None:
+        """Apply the staged refreshes, then remove their list, durably: `seq` names the batch until the next commit, and
+        a list that came back after a power cut would overwrite what was refreshed later."""
+        try:
+            data = self.disk.read(f"{root}/{layout.REFRESHES}")
+        except FileNotFoundError:
+            return
+        for text in filter(None, data.decode("utf-8").split("\n")):  # a note may hold other line ends, like U+2028
+            wanted: dict[str, Json] = loads(text)  # type: ignore[assignment]
+            refresh(self.store, str(wanted.pop("id")), wanted)
+        self.disk.remove(f"{root}/{layout.REFRESHES}")
+        sweep.sync_directory(self.store, root)
 
     def _remove(self, batch: str) -> None:
+        """Remove a batch; tasks that were not committed durably, since their ids are given out again, and a staged file
+        that came back after a power cut would be taken for the other task of its id."""
         root = f"{layout.TMP}/{batch}"
         for directory in tree.listing(self.disk, root):
-            for name in tree.listing(self.disk, f"{root}/{directory}"):
-                self.disk.remove(f"{root}/{directory}/{name}")
-            if not self.disk.remove_dir(f"{root}/{directory}") and directory == layout.REFRESHES:
-                self.disk.remove(f"{root}/{directory}")
+            staged = f"{root}/{directory}"
+            tasks = tree.listing(self.disk, staged)
+            for name in tasks:
+                self.disk.remove(f"{staged}/{name}")
+            if tasks:
+                sweep.sync_directory(self.store, staged)
+            if not self.disk.remove_dir(staged) and directory == layout.REFRESHES:
+                self.disk.remove(staged)
         self.disk.remove_dir(root)
 
     # --- one batch
@@ -175,7 +196,7 @@ class Producer:
         staged = f"{layout.TMP}/{self.batch}/{layout.staged_name(directory)}"
         if staged not in self._staged:
             self.disk.make_dir(staged)
-            self._staged.add(staged)
+            self._staged[staged] = None
         self.disk.create(f"{staged}/{name}", data, sync=not bulk)
 
     def commit(self, new: Sequence[int], refreshes: Sequence[dict[str, Json]], *, bulk: bool) -> None:
@@ -236,6 +257,8 @@ class _Batch:
             outcomes.append(self._one(item))
             if progress and count % 256 == 0:
                 progress(count)
+        if self.matches:
+            self.matches.make_sure()
         if len(self.refreshes) == 1 and not self.new:  # one rename is all or nothing by itself
             wanted = dict(self.refreshes[0])
             refreshed = refresh(self.store, str(wanted.pop("id")), wanted)
