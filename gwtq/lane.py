@@ -193,7 +193,11 @@ def witness(store: Store, id: str, token: str) -> str | None:
     except NoSuchTask as error:
         raise Refused(f"There is no task {id} in this queue.") from error
     name = parse(names.CLAIMED, layout.base(path)) if layout.state_of(path) == names.CLAIMED else None
-    return None if name and name.token == token else path
+    if not (name and name.token == token):
+        return path
+    if path.startswith(layout.TMP):
+        sweep.finish_batches(store, sweep.Pass())  # imported by a producer that died before it moved the claim
+    return None
 
 
 # --- settle

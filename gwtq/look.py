@@ -11,7 +11,7 @@ from heapq import merge
 
 from . import layout, names, tree
 from .errors import Corrupt
-from .store import TRIES_MAX, parse, staged
+from .store import TRIES_MAX, arriving, parse, staged
 from .task import undecodable
 
 TYPE_CHECKING = False
@@ -119,7 +119,7 @@ def stats(store: Store) -> Stats:
         name = names.parse(state, layout.base(path))
         if state == names.PENDING:
             counts.open += 1
-            if name.until > now:
+            if name.until > now and not in_leaf(path):
                 counts.waiting += 1
                 dues.append(name.until)
             else:
@@ -140,27 +140,42 @@ def stats(store: Store) -> Stats:
 
 
 def due(store: Store) -> Iterator[Task]:
-    """What can be claimed now, in the order in which it will be: also what the next claim sweeps or promotes first."""
-    now = store.now()
-    others: list[tuple[int, int, str]] = []
-    for bucket in tree.waiting(store.disk, now):
-        for text in tree.listing(store.disk, bucket):
-            name = parse(names.PENDING, text)
-            if name and name.until <= now:
-                others.append(_ordered(store, f"{bucket}/{text}", name.number))
-    for state in (names.CLAIMED, names.RECOVERING):
-        for path, name in store.parsed(state):
-            if state == names.RECOVERING or name.until <= now:
-                others.append(_ordered(store, path, name.number))
+    """What can be claimed now, in the order in which it will be: also what the next claim sweeps, promotes or moves
+    into place first. What lies in a leaf is ready, even if the clock was set back to before it fell due."""
+    now = names.iso(store.now())
     ready = (
         (-int(path.split("/")[1]), number, path)
         for number, path in tree.ordered(store.disk)
         if parse(names.PENDING, layout.base(path))
     )
-    for _, number, path in merge(ready, sorted(others)):
+    for _, number, path in merge(ready, sorted(_ordered(store, *entry) for entry in _coming(store))):
         task = find(store, f"q{number}", path)
-        if task.status == "open" and not task.problem and task.next_at <= names.iso(now):
-            yield task
+        if task.status == "open" and not task.problem:
+            seen = layout.base(path).split(".")[1] == task.entries[-1]["gen"]
+            if seen or task.next_at <= now:  # what was settled meanwhile may wait again
+                yield task
+
+
+def _coming(store: Store) -> Iterator[tuple[str, int]]:
+    """(path, number) of what is due and not in its leaf yet."""
+    now = store.now()
+    for path, arrived in arriving(store):
+        if arrived.until <= now:
+            yield path, arrived.number
+    for bucket in tree.waiting(store.disk, now):
+        for text in tree.listing(store.disk, bucket):
+            name = parse(names.PENDING, text)
+            if name and name.until <= now:
+                yield f"{bucket}/{text}", name.number
+    for state in (names.CLAIMED, names.RECOVERING):
+        for path, held in store.parsed(state):
+            if state == names.RECOVERING or held.until <= now:
+                yield path, held.number
+
+
+def in_leaf(path: str) -> bool:
+    """Is this pending task where claims look for it?"""
+    return path.startswith(names.PENDING) and not path.startswith(layout.WAITING)
 
 
 def _ordered(store: Store, path: str, number: int) -> tuple[int, int, str]:
@@ -170,5 +185,6 @@ def _ordered(store: Store, path: str, number: int) -> tuple[int, int, str]:
 def held(store: Store) -> list[Task]:
     """The tasks whose lease runs, the one that ends first first."""
     now = store.now()
-    live = [(name.until, path, name.id) for path, name in store.parsed(names.CLAIMED) if name.until > now]
+    claims = (*arriving(store), *store.parsed(names.CLAIMED))
+    live = [(name.until, path, name.id) for path, name in claims if name.until > now]
     return [task for task in (find(store, id, path) for _, path, id in sorted(live)) if task.status == "claimed"]

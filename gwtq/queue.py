@@ -13,7 +13,7 @@ from .clock import Clock
 from .disk import Disk
 from .errors import BadInput, NoSuchTask
 from .settings import new_settings
-from .store import Store, ignore
+from .store import Store, arriving, ignore
 from .sweep import Recovered
 from .task import DONE, FAIL, RELEASE, Task
 
@@ -217,8 +217,8 @@ class Queue:
         does not stop the others: `Recovered.stuck` counts it. Durable on return.
         """
         work = sweep.Pass()
+        sweep.finish_batches(self._store, work)  # imported claims may be among them
         sweep.expired(self._store, work)
-        sweep.finish_batches(self._store, work)
         sweep.promote(self._store, work)
         work.recovered.stuck = len(work.stuck)
         return work.recovered
@@ -289,6 +289,7 @@ class Queue:
         """How long until the first lease runs out, a sweeper's in recovering/ included; None when nothing is held.
         Zero when one ran out already and waits for a sweep."""
         ends = [n.until for _, n in self._store.parsed(names.CLAIMED)]
+        ends += [n.until for path, n in arriving(self._store) if layout.state_of(path) == names.CLAIMED]
         ends += [n.sweeper_until for _, n in self._store.parsed(names.RECOVERING)]
         return self._until(min(ends, default=""))
 

@@ -251,6 +251,16 @@ def staged(disk: Disk) -> Iterator[str]:
             yield f"{layout.TMP}/{batch}/{directory}"
 
 
+def arriving(store: Store) -> Iterator[tuple[str, Name]]:
+    """(path, fields) of the tasks that are committed and still in tmp/: their producer died before it moved them."""
+    for directory in staged(store.disk):
+        ids = store.seq()
+        for text in tree.listing(store.disk, directory):
+            name = parse(layout.state_of(f"{directory}/"), text)
+            if name and name.number in ids:
+                yield f"{directory}/{text}", name
+
+
 def present(store: Store) -> Iterator[tuple[int, str]]:
     """Every task file, staged ones included, as (number, path)."""
     unsettled = (*tree.directories(store.disk), names.CLAIMED, names.RECOVERING)
