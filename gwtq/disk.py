@@ -103,9 +103,9 @@ class Disk:
             raise DiskError(f"It took {written} of {len(data)} bytes: it is full, or a quota is.")
 
     def sync(self, fd: int) -> None:
-        """Make the content of an open file durable."""
+        """Make the content of an open file durable; its times may stay behind."""
         if self.durable:
-            _fsync(fd)
+            _sync_data(fd)
 
     def close(self, fd: int) -> None:
         """Close a file or a directory."""
@@ -177,7 +177,7 @@ class Disk:
 
     def lock(self, path: str) -> AbstractContextManager[Any]:
         """The exclusive lock of producers, held while the context is. The kernel frees it when its holder dies."""
-        return file_lock(self._prefix + path)
+        return FileLock(self._prefix + path)
 
     def lock_is_free(self, path: str) -> bool:
         """Does nobody hold the lock at this instant? Changes nothing."""
@@ -196,14 +196,51 @@ class Disk:
         return True
 
 
-def file_lock(path: str) -> AbstractContextManager[Any]:
-    """A kernel lock on the file `path`, waited for. Never a lock *file*, which would outlive its holder."""
-    from filelock import FileLock
+class FileLock:
+    """A kernel lock on the file `path`: `flock`, by way of the package filelock when it is not to be had at once.
+
+    Importing filelock takes three times as long as all else that an `add` does, and a lock that nobody else wants needs
+    nothing of it. Both lock the same file in the same way, so it does not matter who took which way
+    (doc/decisions/lock.md). Never a lock *file*, which would outlive its holder.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fd = -1
+        self._waited: AbstractContextManager[Any] | None = None
+
+    def __enter__(self) -> None:
+        if not self._take_at_once():
+            self._waited = _waiting_lock(self.path)
+            self._waited.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        if self._waited:
+            self._waited.__exit__(None, None, None)
+        else:
+            os.close(self._fd)  # which frees it
+
+    def _take_at_once(self) -> bool:
+        import fcntl
+
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(self._fd), os.stat(self.path)):
+                return True  # else somebody removed the file: a lock on it excludes nobody
+        except OSError:
+            pass  # held, or not to be had this way: filelock waits, or says why not
+        os.close(self._fd)
+        return False
+
+
+def _waiting_lock(path: str) -> AbstractContextManager[Any]:
+    from filelock import FileLock as WaitingLock
 
     try:
-        return FileLock(path, mode=0o666, poll_interval=0.01, fallback_to_soft=False, preserve_lock_file=True)
+        return WaitingLock(path, mode=0o666, poll_interval=0.01, fallback_to_soft=False, preserve_lock_file=True)
     except TypeError:  # a filelock before 3.32, which has no soft fall-back to turn off
-        return FileLock(path, mode=0o666)
+        return WaitingLock(path, mode=0o666)
 
 
 def _fsync(fd: int) -> None:
@@ -213,6 +250,9 @@ def _fsync(fd: int) -> None:
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
     else:
         os.fsync(fd)
+
+
+_sync_data = os.fdatasync if sys.platform.startswith("linux") else _fsync
 
 
 def _sync_file_system(root: str) -> None:

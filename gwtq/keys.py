@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def digest(person_key: str, kind: str, source: str, query: str, dedupe_key: str) -> str:
     """The key under which keys/ lists a task: 128 bits of its identity, in hex."""
-    from hashlib import blake2b
+    try:
+        from _blake2 import blake2b  # what hashlib hands out, without loading OpenSSL for it
+    except ImportError:
+        from hashlib import blake2b
 
     identity = rules.identity(person_key, kind, source, query, dedupe_key)
     return blake2b(identity.encode("utf-8"), digest_size=16).hexdigest()

@@ -89,12 +89,14 @@ def one_pass(store: Store, wish: Wish, work: sweep.Pass) -> Held | None:
         sweep.expired(store, work)
     sweep.finish_batches(store, work)
     sweep.promote(store, work)
-    for _, path in tree.ordered(store.disk, wish.kinds, wish.sources, tidy=True):
+    for _, path, last in tree.ordered(store.disk, wish.kinds, wish.sources, tidy=True):
         name = parse(names.PENDING, layout.base(path))
         if name and path not in work.stuck:
             work.seen = True
             held = _take(store, path, name, wish, work)
             if held:
+                if last:
+                    tree.prune(store.disk, layout.parent(path))
                 return held
     if wish.sweeps and any(path not in work.stuck for path, _ in store.parsed(names.RECOVERING)):
         store.clock.sleep(WAIT_STEP_SECONDS)  # another sweeper is at it: nothing else is worth waiting for
@@ -132,10 +134,7 @@ def _take(store: Store, path: str, name: Name, wish: Wish, work: sweep.Pass) -> 
             return None
         held = renewed
         task = store.task(held)
-    if not task:
-        return None
-    tree.prune(store.disk, layout.parent(path))  # only if it was the last of its leaf
-    return Held(held, task, work.recovered)
+    return Held(held, task, work.recovered) if task else None
 
 
 def _read(store: Store, held: str, name: Name, work: sweep.Pass) -> Task | None:

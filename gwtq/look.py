@@ -145,7 +145,7 @@ def due(store: Store) -> Iterator[Task]:
     now = names.iso(store.now())
     ready = (
         (-int(path.split("/")[1]), number, path)
-        for number, path in tree.ordered(store.disk)
+        for number, path, _ in tree.ordered(store.disk)
         if parse(names.PENDING, layout.base(path))
     )
     for _, number, path in merge(ready, sorted(_ordered(store, *entry) for entry in _coming(store))):

@@ -244,6 +244,8 @@ def is_stamp(text: str) -> bool:
     digits = text[:8] + text[9:15]
     if len(text) != 16 or text[8] != "T" or text[15] != "Z" or not (digits.isdigit() and digits.isascii()):
         return False
+    if "01" <= text[4:6] <= "12" and "01" <= text[6:8] <= "28":  # then only the time of day can be wrong
+        return text[9:11] < "24" and text[11:13] < "60" and text[13:15] < "60"
     return stamp(seconds(text)) == text
 
 

@@ -9,7 +9,7 @@ or nothing across a crash, and every id in `seq` has a file at every instant.
 from __future__ import annotations
 
 from . import layout, names, sweep, tree
-from .dedupe import Matches, changes, refresh, wanted_changes
+from .dedupe import Matches, refresh, wanted_changes
 from .errors import BadInput, GwtqError, NoSuchQueue
 from .items import record
 from .jsonline import dumps, loads
@@ -123,7 +123,7 @@ class Producer:
         try:
             ids, refreshing = self.store.seq_and_batch()
             if names.number_of(self.batch) not in ids and refreshing != self.batch:
-                self._remove(self.batch)
+                self._remove(self.batch, committed=False)
         except (OSError, GwtqError):
             return
 
@@ -143,10 +143,11 @@ class Producer:
             if name.startswith(layout.SEQ + "."):
                 self.disk.remove(f"{layout.TMP}/{name}")  # never put in place
             elif layout.is_batch(name):
-                if names.number_of(name) in self.ids or name == self._refreshing:
+                committed = names.number_of(name) in self.ids or name == self._refreshing
+                if committed:
                     sweep.sync_directory(self.store, "")  # its commit may not be durable yet
                     self._finish(name)
-                self._remove(name)
+                self._remove(name, committed=committed)
 
     def _finish(self, batch: str) -> None:
         """Move a committed batch into place, durably, then apply its refreshes."""
@@ -168,16 +169,16 @@ class Producer:
         self.disk.remove(f"{root}/{layout.REFRESHES}")
         sweep.sync_directory(self.store, root)
 
-    def _remove(self, batch: str) -> None:
+    def _remove(self, batch: str, *, committed: bool) -> None:
         """Remove a batch; tasks that were not committed durably, since their ids are given out again, and a staged file
-        that came back after a power cut would be taken for the other task of its id."""
+        that came back after a power cut would be taken for the other task of its id. A directory whose files are gone
+        is synced too, before it goes itself: who removed them may not have got so far."""
         root = f"{layout.TMP}/{batch}"
         for directory in tree.listing(self.disk, root):
             staged = f"{root}/{directory}"
-            tasks = tree.listing(self.disk, staged)
-            for name in tasks:
+            for name in tree.listing(self.disk, staged):
                 self.disk.remove(f"{staged}/{name}")
-            if tasks:
+            if not committed and self.disk.is_dir(staged):
                 sweep.sync_directory(self.store, staged)
             if not self.disk.remove_dir(staged) and directory == layout.REFRESHES:
                 self.disk.remove(staged)
@@ -215,7 +216,7 @@ class Producer:
         self._refreshing = self.batch if refreshes else ""
         write_seq(self.store, self.ids, self._refreshing)  # add.commit
         self._finish(self.batch)
-        self._remove(self.batch)
+        self._remove(self.batch, committed=True)
         self.batch = ""
 
 
@@ -248,7 +249,7 @@ class _Batch:
         self.next = producer.highest + 1
         self.new: list[int] = []
         self.own: dict[str, tuple[str, Prepared]] = {}  # identities that this batch itself adds
-        self.refreshes: list[dict[str, Json]] = []
+        self.refreshes: dict[str, dict[str, Json]] = {}  # id -> its new fields, the latest of each
 
     def run(self, items: list[Prepared], progress: Callable[[int], None] | None) -> list[tuple[str, str]]:
         """Decide each item, stage, commit."""
@@ -260,13 +261,14 @@ class _Batch:
         if self.matches:
             self.matches.make_sure()
         if len(self.refreshes) == 1 and not self.new:  # one rename is all or nothing by itself
-            wanted = dict(self.refreshes[0])
-            refreshed = refresh(self.store, str(wanted.pop("id")), wanted)
+            ((refreshed_id, wanted),) = self.refreshes.items()
+            refreshed = refresh(self.store, refreshed_id, wanted)
             return [(id, what if refreshed else Enqueued.KNOWN) for id, what in outcomes]
         if self.refreshes and not self.producer.batch:
             self.producer.begin(0)
         if self.producer.batch:
-            self.producer.commit(self.new, self.refreshes, bulk=self.bulk)
+            refreshes = [{"id": id, **wanted} for id, wanted in self.refreshes.items()]
+            self.producer.commit(self.new, refreshes, bulk=self.bulk)
         return outcomes
 
     def _one(self, item: Prepared) -> tuple[str, str]:
@@ -292,20 +294,21 @@ class _Batch:
 
     def _match(self, item: Prepared) -> tuple[str, str] | None:
         assert self.matches
+        wanted = wanted_changes(item)
         if item.digest in self.own:
             id, first = self.own[item.digest]
-            before = first.values()
-            wanted = wanted_changes(item)
-            changed = self.matches.dedupe is True and any(before.get(k, "") != v for k, v in wanted.items())
+            before, refreshable = first.values(), self.matches.dedupe is True
         else:
             task = self.matches.find(item.digest)
             if not task:
                 return None
-            id, wanted = task.id, wanted_changes(item)
-            changed = task.state == names.PENDING and self.matches.dedupe is True and bool(changes(task, wanted))
-        if changed:
-            self.refreshes.append({"id": id, **wanted})
-        return id, Enqueued.REFRESHED if changed else Enqueued.KNOWN
+            id, before = task.id, {column: getattr(task, column) for column in wanted}
+            refreshable = self.matches.dedupe is True and task.state == names.PENDING
+        before.update(self.refreshes.get(id, {}))  # what an earlier item of this batch made of it
+        if not refreshable or all(before.get(column, "") == value for column, value in wanted.items()):
+            return id, Enqueued.KNOWN
+        self.refreshes.setdefault(id, {}).update(wanted)
+        return id, Enqueued.REFRESHED
 
 
 def import_rows(store: Store, rows: Sequence[Row]) -> tuple[int, int]:

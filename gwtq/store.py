@@ -90,9 +90,11 @@ class Store:
                 self.notify(f"the directory {self.disk.root}/{state} was missing and is made again, empty")
                 self.disk.make_dir(state)
 
-    def parsed(self, state: str) -> list[tuple[str, Name]]:
-        """What is held in claimed/ or recovering/: (path, fields) of each name that is ours."""
-        found = [(f"{state}/{text}", parse(state, text)) for text in self.listing(state)]
+    def parsed(self, state: str, until: str = "9") -> list[tuple[str, Name]]:
+        """What is held in claimed/ or recovering/: (path, fields) of each name that is ours and whose claim ends by the
+        stamp `until`. Names of other claims, most of them in most calls, are not looked at further."""
+        texts = [text for text in self.listing(state) if text.count(".") > 4 and text.split(".", 5)[4] <= until]
+        found = [(f"{state}/{text}", parse(state, text)) for text in texts]
         return [(path, name) for path, name in found if name]
 
     def seq(self) -> IdSet:

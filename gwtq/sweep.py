@@ -58,7 +58,7 @@ class Pass:
 def expired(store: Store, work: Pass) -> None:
     """Return every claim whose lease ran out, and every task that a sweeper left in recovering/."""
     now, horizon = store.now(), store.later(RECOVERING_SECONDS)
-    found = [entry for entry in store.parsed(names.CLAIMED) if entry[1].until <= now]
+    found = store.parsed(names.CLAIMED, until=now)
     for entry in store.parsed(names.RECOVERING):
         work.seen |= entry[0] not in work.stuck
         # A sweeper's lease further ahead than any that is given out was stamped before the clock was set back.

@@ -12,7 +12,7 @@ be gone (`Store.move`).
 from __future__ import annotations
 
 from bisect import bisect_right
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heappop, heappush
 
 from . import layout, names
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from .disk import Disk
+
+
+_LEAF = frozenset("q0123456789")
 
 
 def listing(disk: Disk, path: str) -> list[str]:
@@ -60,24 +63,22 @@ def channels(disk: Disk, priority: int, kinds: Collection[str] = (), sources: Co
 
 def leaves(disk: Disk, channel: str) -> list[int]:
     """The numbers that the leaves of a channel begin with, in no order."""
-    return [first for first in map(layout.leaf_first, listing(disk, channel)) if first >= 0]
-
-
-def ids(disk: Disk, leaf: str) -> list[tuple[int, str]]:
-    """The tasks in a leaf or bucket as (number, name), in no order."""
-    found = listing(disk, leaf)
-    try:
-        return [(int(name[1 : name.index(".")]), name) for name in found]
-    except ValueError:  # a foreign file among them
-        return [(number, name) for number, name in ((names.number_of(name), name) for name in found) if number]
+    found = listing(disk, channel)
+    if _LEAF.issuperset("".join(found)):  # no foreign name among them: a thousand leaves are read for one claim
+        try:
+            return [int(name[1:]) for name in found]
+        except ValueError:
+            pass
+    return [first for first in map(layout.leaf_first, found) if first >= 0]
 
 
 def ordered(
     disk: Disk, kinds: Collection[str] = (), sources: Collection[str] = (), *, tidy: bool = False
-) -> Iterator[tuple[int, str]]:
-    """The ready tasks as (number, path), highest priority first, then lowest number; read as far as it is consumed.
+) -> Iterator[tuple[int, str, bool]]:
+    """The ready tasks as (number, path, last of its leaf), highest priority first, then lowest number.
 
-    With `tidy`, empty leaves, channels and priorities that are met are removed: for claims, never for readers.
+    Read as far as it is consumed. With `tidy`, empty leaves, channels and priorities that are met are
+    removed: for claims, never for readers.
     """
     for priority in priorities(disk):
         found = channels(disk, priority, kinds, sources)
@@ -86,45 +87,48 @@ def ordered(
         yield from _merged(disk, found, tidy)
 
 
-def _merged(disk: Disk, found: list[str], tidy: bool) -> Iterator[tuple[int, str]]:
+def _merged(disk: Disk, found: list[str], tidy: bool) -> Iterator[tuple[int, str, bool]]:
     """The tasks of several channels by number. One heap holds, by its lower bound, the first leaf of each channel that
-    was not read yet, and the first task of each leaf that was."""
-    unread: dict[str, list[int]] = {}
-    heap: list[tuple[int, bool, str]] = []
+    was not read yet, and the first task of each leaf that was; the names behind each are in order."""
+    heap: list[tuple[int, bool, str, list[str]]] = []
     for channel in found:
-        firsts = leaves(disk, channel)
-        if firsts:
-            heapify(firsts)
-            unread[channel] = firsts
-            heap.append((firsts[0], False, channel))
-        elif tidy:
+        if not _push(heap, False, channel, _falling(listing(disk, channel))) and tidy:
             prune(disk, channel)
-    heapify(heap)
-    inside: dict[str, list[tuple[int, str]]] = {}
     while heap:
-        number, read, path = heap[0]
+        number, read, path, names_left = heappop(heap)
+        name = names_left.pop()
+        more = _push(heap, read, path, names_left)
         if read:
-            entries = inside[path]
-            name = heappop(entries)[1]
-            if entries:
-                heapreplace(heap, (entries[0][0], True, path))
-            else:
-                heappop(heap)
-            yield number, f"{path}/{name}"
-            continue
-        firsts = unread[path]
-        leaf = f"{path}/q{heappop(firsts)}"
-        if firsts:
-            heapreplace(heap, (firsts[0], False, path))
+            yield number, f"{path}/{name}", not more
         else:
-            heappop(heap)
-        entries = ids(disk, leaf)
-        if entries:
-            heapify(entries)
-            inside[leaf] = entries
-            heappush(heap, (entries[0][0], True, leaf))
-        elif tidy:
-            prune(disk, leaf)
+            leaf = f"{path}/{name}"
+            if not _push(heap, True, leaf, _falling(listing(disk, leaf))) and tidy:
+                prune(disk, leaf)
+
+
+def _falling(found: list[str]) -> list[str]:
+    """Names that begin with an id, the lowest last. Sorted as text and then by the length of the id: a claim on a
+    million tasks reads two thousand names, and only those that it may take are parsed."""
+    found.sort(reverse=True)
+    found.sort(key=_id_length, reverse=True)
+    return found
+
+
+def _id_length(name: str) -> int:
+    at = name.find(".")
+    return len(name) if at < 0 else at
+
+
+def _push(heap: list[tuple[int, bool, str, list[str]]], read: bool, path: str, names_left: list[str]) -> bool:
+    """Put the leaves of a channel, or the tasks of a leaf that was read, into the heap; False if there are none."""
+    number_of = names.number_of if read else layout.leaf_first
+    while names_left:
+        number = number_of(names_left[-1])
+        if number >= read:  # a leaf may begin at 0, an id may not
+            heappush(heap, (number, read, path, names_left))
+            return True
+        names_left.pop()  # not ours
+    return False
 
 
 def prune(disk: Disk, path: str) -> None:

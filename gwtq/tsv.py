@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from . import names, rules
-from .disk import file_lock
+from .disk import FileLock
 from .errors import BadData, BadInput, NoSuchFile
 from .task import COLUMNS, Task
 
@@ -77,7 +77,7 @@ def export(store: Store, path: str) -> int:
     if not os.path.isdir(directory):
         raise NoSuchFile(f"The directory {directory} does not exist.")
     temporary = os.path.join(directory, f".{name}.tmp")
-    with file_lock(os.path.join(directory, f".{name}.lock")):  # an older table must not replace a newer one
+    with FileLock(os.path.join(directory, f".{name}.lock")):  # an older table must not replace a newer one
         rows = _write(temporary, lines(store))
         os.replace(temporary, target)
         fd = os.open(directory, os.O_RDONLY)

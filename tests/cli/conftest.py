@@ -44,6 +44,7 @@ def _processes(tmp_path_factory):
 def cola(tmp_path, monkeypatch):
     """Where the queue is, or will be. Commands in this process do not sync: no power is cut here."""
     monkeypatch.setattr("gwtq.disk._fsync", lambda fd: None)
+    monkeypatch.setattr("gwtq.disk._sync_data", lambda fd: None)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GWT_QUEUE", str(tmp_path / "cola"))
     return tmp_path / "cola"

@@ -132,7 +132,7 @@ def test_a_disk_that_takes_no_more_leaves_the_claim_and_is_named(gwtq, cola, add
         raise OSError(ENOSPC, os.strerror(ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("gwtq.disk._fsync", full)
+        patch.setattr("gwtq.disk._sync_data", full)
         answer = gwtq(verb, *by(claimed), *VERBS[verb], code=74)
     assert answer.sentence == f"gwtq: {cola}: No space left on device\n"
     assert table() == before
