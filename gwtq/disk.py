@@ -218,7 +218,10 @@ class FileLock:
         if self._waited:
             self._waited.__exit__(None, None, None)
         else:
-            os.close(self._fd)  # which frees it
+            import fcntl
+
+            fcntl.flock(self._fd, fcntl.LOCK_UN)  # closing alone would leave it to a child that was forked meanwhile
+            os.close(self._fd)
 
     def _take_at_once(self) -> bool:
         import fcntl
