@@ -98,7 +98,7 @@ def one_pass(store: Store, wish: Wish, work: sweep.Pass) -> Held | None:
                 if last:
                     tree.prune(store.disk, layout.parent(path))
                 return held
-    if wish.sweeps and any(path not in work.stuck for path, _ in store.parsed(names.RECOVERING)):
+    if wish.sweeps and any(sweep.claim_key(n) not in work.stuck for _, n in store.parsed(names.RECOVERING)):
         store.clock.sleep(WAIT_STEP_SECONDS)  # another sweeper is at it: nothing else is worth waiting for
     return None
 

@@ -52,7 +52,13 @@ class Pass:
     def __init__(self) -> None:
         self.recovered = Recovered()
         self.seen = False
-        self.stuck: set[str] = set()  # paths that gave an error: told once, not tried again in this call
+        # What gave an error: told once, not tried again in this call. A pending task's path, or a `claim_key`.
+        self.stuck: set[str] = set()
+
+
+def claim_key(name: Name) -> str:
+    """A claim, under whatever name: a take-over that failed half-way has changed its path."""
+    return f"{name.id} {name.token}"
 
 
 def expired(store: Store, work: Pass) -> None:
@@ -60,7 +66,7 @@ def expired(store: Store, work: Pass) -> None:
     now, horizon = store.now(), store.later(RECOVERING_SECONDS)
     found = store.parsed(names.CLAIMED, until=now)
     for entry in store.parsed(names.RECOVERING):
-        work.seen |= entry[0] not in work.stuck
+        work.seen |= claim_key(entry[1]) not in work.stuck
         # A sweeper's lease further ahead than any that is given out was stamped before the clock was set back.
         if not now < entry[1].sweeper_until <= horizon:
             found.append(entry)
@@ -69,13 +75,13 @@ def expired(store: Store, work: Pass) -> None:
     start = store.clock.chance(1)[0] % len(found)  # so that sweepers at work together begin with different entries
     places = tree.Places(store.disk)
     for path, name in found[start:] + found[:start]:
-        if path in work.stuck:
+        if claim_key(name) in work.stuck:
             continue
         work.seen = True
         try:
             recover(store, path, name, work.recovered, places)
         except (OSError, DiskError, NewerFormat) as error:
-            work.stuck.add(path)
+            work.stuck.add(claim_key(name))
             store.notify(f"{name.id} cannot be taken back from {name.lane}: {sentence(error)}")
 
 
