@@ -51,10 +51,14 @@ def options():
     sizes.add_argument("--full", dest="size", action="store_const", const=FULL, help="a million tasks: half an hour")
     parser.set_defaults(size=USUAL)
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=MEASURES, help=", ".join(MEASURES))
+    parser.add_argument("--most", type=int, default=10**9, metavar="N", help="leave out the curves' points above N")
     parser.add_argument("--dir", help="where the queues are made (default: the directory for temporary files)")
     parser.add_argument("--json", metavar="FILE", help="write the table and the curves")
     parser.add_argument("--plots", metavar="DIR", help="draw the curves as SVG")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    for curve in ("pending", "done", "whole"):
+        setattr(asked.size, curve, [count for count in getattr(asked.size, curve) if count <= asked.most])
+    return asked
 
 
 def line(row):
