@@ -1,4 +1,4 @@
-"""Big queues, made fast: by the queue's own `add_many`, or for settled tasks by files laid out with its naming code."""
+"""Big queues, made fast: by the queue's own `add_many`, or, without keys, by files laid out with its naming code."""
 
 from __future__ import annotations
 
@@ -35,29 +35,49 @@ def more(queue, count, *, channels=1, first=0, dedupe=False, **fields):
         queue.add_many(some, dedupe=dedupe)
 
 
+HEAD, LAST, AT = "6b0de0f1k7m2p9", "6b0de9d4gebp9y", "2026-11-30T19:04:49Z"
+DONE = (
+    f'\n{{"gen": "{LAST}", "prev": "{HEAD}", "event": "done", "at": "{AT}", "token": "8x0wq3vt51zd",'
+    f' "lane": "lane-1", "since": "{AT}", "result": "hit"}}\n'
+).encode("ascii")
+
+
 def settled(path, count, first=1):
-    """Add so many done tasks to the queue at `path`, ids from `first` on, as their lanes would have left them."""
-    head, last, at = "6b0de0f1k7m2p9", "6b0de9d4gebp9y", "2026-11-30T19:04:49Z"
+    """Lay out so many done tasks in the queue at `path`, ids from `first` on, as their lanes would have left them."""
+    numbers = range(first, first + count)
+    _lay_out(
+        path, numbers, lambda n: (layout.shard(names.DONE, n), names.settled_name(f"q{n}", LAST), "archive-0", DONE)
+    )
+
+
+def pending(path, count, *, channels=1, first=1):
+    """Lay out so many ready tasks, spread evenly over channels, 64 to a leaf, as batches would have left them."""
+
+    def place(number):
+        source = f"archive-{number % channels}"
+        of_leaf = number // channels // layout.LEAF_STEP * layout.LEAF_STEP * channels + number % channels
+        leaf = f"{layout.channel(0, 'search', source)}/{layout.leaf_name(of_leaf)}"
+        return leaf, names.pending_name(f"q{number}", HEAD), source, b""
+
+    _lay_out(path, range(first, first + count), place)
+
+
+def _lay_out(path, numbers, place):
     made = set()
-    for number in range(first, first + count):
+    for number in numbers:
+        where, name, source, tail = place(number)
+        if where not in made:
+            os.makedirs(f"{path}/{where}", exist_ok=True)
+            made.add(where)
         fields = (
             f'"person_key": "person-{number // 5}", "person_label": "Person {number // 5}", "kind": "search", '
-            f'"source": "archive-0", "query": "surname {number}", "priority": 0}}'
+            f'"source": "{source}", "query": "surname {number}", "priority": 0}}'
         )
-        entry = (
-            f'\n{{"gen": "{last}", "prev": "{head}", "event": "done", "at": "{at}", "token": "8x0wq3vt51zd",'
-            f' "lane": "lane-1", "since": "{at}", "result": "hit"}}\n'
-        )
-        directory = f"{path}/{layout.shard(names.DONE, number)}"
-        if directory not in made:
-            os.makedirs(directory, exist_ok=True)
-            made.add(directory)
-        data = produce.record(f"q{number}", head, at, fields.encode("ascii")) + entry.encode("ascii")
-        fd = os.open(f"{directory}/{names.settled_name(f'q{number}', last)}", os.O_WRONLY | os.O_CREAT, 0o666)
-        os.write(fd, data)
+        fd = os.open(f"{path}/{where}/{name}", os.O_WRONLY | os.O_CREAT, 0o666)
+        os.write(fd, produce.record(f"q{number}", HEAD, AT, fields.encode("ascii")) + tail)
         os.close(fd)
     with open(f"{path}/{layout.SEQ}", encoding="ascii") as file:
         ids = set(IdSet.parse(file.readline().rstrip("\n")))
-    ids.update(range(first, first + count))
+    ids.update(numbers)
     with open(f"{path}/{layout.SEQ}", "w", encoding="ascii") as file:
         file.write(IdSet(sorted(ids)).render() + "\n")
