@@ -75,7 +75,7 @@ def examine(store: Store, *, fix: bool = False) -> Iterator[Finding]:
     if not fix:
         yield from _findings(store)
         return
-    with produce.Producer(store):  # entering it finishes or removes what dead producers left, and rebuilds a lost seq
+    with produce.Producer(store, mends=True):  # entering it does away with dead producers' batches and a broken seq
         for finding in list(_findings(store, locked=True)):
             finding.fixed = bool(finding.fix and finding.fix())
             yield finding
@@ -137,19 +137,18 @@ def seq_reads(store: Store) -> Iterator[Finding]:
     try:
         store.seq()
     except (Corrupt, BadData) as error:
-        yield Finding(layout.SEQ, str(error), "it is made again from the tasks that are there")
+        problem = error.detail.partition(";")[0]
+        yield Finding(layout.SEQ, problem, "it is made again from the tasks that are there", _entering)
 
 
 def staged_batches(store: Store, *, locked: bool) -> Iterator[Finding]:
     """No batch is staged whose producer is dead: it holds the lock as long as it lives."""
     before = store.listing(layout.TMP)
     if before and (locked or store.disk.lock_is_free(layout.LOCK)):
-        for name in set(before) & set(store.listing(layout.TMP)):
-            ours = layout.is_batch(name) or name.startswith(layout.SEQ + ".")
-            if ours:
-                yield Finding(
-                    f"{layout.TMP}/{name}", "a producer died over this", "the next add finishes or removes it"
-                )
+        for name in sorted(set(before) & set(store.listing(layout.TMP))):
+            if layout.is_batch(name) or name.startswith(layout.SEQ + "."):
+                path, cure = f"{layout.TMP}/{name}", "the next add finishes or removes it"
+                yield Finding(path, "a producer died over this", cure, _entering)
             else:
                 yield _foreign(f"{layout.TMP}/{name}")
 
@@ -340,6 +339,10 @@ def _clean(store: Store, path: str, dead: set[tuple[str, int]]) -> bool:
     data = "".join([key_line(digest, f"q{number}") for digest, number in lines])
     replace(store.disk, path, data.encode("ascii"), store.letters(names.GEN_CHANCE))
     return True
+
+
+def _entering() -> bool:
+    return True  # whoever holds the lock has done it when he got it
 
 
 def _make(store: Store, directory: str) -> bool:

@@ -56,8 +56,9 @@ def _meet(store: Store, found: dict[int, str], directory: str, texts: list[str])
     state = layout.state_of(f"{directory}/")
     for text in texts:
         number = names.number_of(text)
-        # Of a settled name `number_of` has looked at all but its end, and there may be very many of them.
-        if number and (text.count(".") == 1 if layout.settled(state) else parse(state, text)):
+        # Of a name of two parts `number_of` has looked at both, and there may be very many of them.
+        whole = text.count(".") == 1 and not layout.holding(state)
+        if number and (whole or (not layout.settled(state) and parse(state, text))):
             found[number] = f"{directory}/{text}"
 
 
@@ -186,5 +187,6 @@ def held(store: Store) -> list[Task]:
     """The tasks whose lease runs, the one that ends first first."""
     now = store.now()
     claims = (*arriving(store), *store.parsed(names.CLAIMED))
-    live = [(name.until, path, name.id) for path, name in claims if name.until > now]
-    return [task for task in (find(store, id, path) for _, path, id in sorted(live)) if task.status == "claimed"]
+    live = {name.id: (name.until, path) for path, name in claims if name.until > now}  # one that moves is met twice
+    found = [find(store, id, path) for id, (_, path) in sorted(live.items(), key=lambda claim: claim[1])]
+    return [task for task in found if task.status == "claimed"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from . import layout, names, sweep, tree
 from .dedupe import Matches, refresh, wanted_changes
-from .errors import BadInput, GwtqError, NoSuchQueue
+from .errors import BadData, BadInput, Corrupt, GwtqError, NoSuchQueue
 from .items import record
 from .jsonline import dumps, loads
 from .keys import Keys, highest_key
@@ -89,11 +89,12 @@ def pretty(settings: dict[str, Json]) -> str:
 class Producer:
     """One operation under the lock: `with Producer(store) as producer`.
 
-    Entering it finishes or removes what dead producers left.
+    Entering it finishes or removes what dead producers left. With `mends` it makes a `seq` again that does not read.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, mends: bool = False) -> None:
         self.store = store
+        self.mends = mends
         self.disk = store.disk
         self._lock = store.disk.lock(layout.LOCK)
 
@@ -128,9 +129,14 @@ class Producer:
             return
 
     def _read_seq(self) -> tuple[IdSet, int]:
-        if self.disk.exists(layout.SEQ):
+        """The ids given out, and the highest that ever was; a lost `seq` is made again, one that does not read only if
+        that is asked for."""
+        try:
             ids, self._refreshing = self.store.seq_and_batch()
             return ids, ids.last
+        except (Corrupt, BadData) as error:
+            if isinstance(error, BadData) and not self.mends:
+                raise
         self._refreshing = ""
         self.store.notify("seq was lost and is made again from the tasks that are there")
         ids = rebuilt_ids(self.store)

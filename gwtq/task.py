@@ -25,6 +25,7 @@ SETTLES = frozenset((DONE, FAIL, RELEASE, EXPIRED))
 
 GIVEN = ("person_key", "person_label", "kind", "source", "query", "note", "dedupe_key", "next_at")
 IMPORTED = ("lane", "claimed_at", "done_at", "result", "evidence")
+_FIRST = frozenset(GIVEN + IMPORTED)
 
 
 class State:
@@ -154,7 +155,7 @@ def fold(name: names.Name, state: str, data: bytes, *, now: str, max_tries: int)
     first = task.entries[0]
     if first.get("id") != name.id:
         raise Undecodable(f"it is the record of {first.get('id')!r}, under the name of {name.id}.")
-    for key in GIVEN + IMPORTED:
+    for key in _FIRST.intersection(first):
         setattr(task, key, _text(first, key))
     task.priority = _number(first, "priority")
     task.tries = _number(first, "tries")

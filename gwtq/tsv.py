@@ -48,11 +48,15 @@ def unescape(text: str) -> str:
 
 
 _FORMULA = ("=", "+", "-", "@")
+_MAYBE_FORMULA = frozenset((*_FORMULA, "'"))  # what a cell begins with that may have to be escaped
 
 
 def line(task: Task) -> str:
     """A row as `claim` and `list` print it."""
-    return "\t".join([cell(value) for value in task.row()])
+    texts = [str(value) for value in task.row()]
+    if not "".join(texts).isprintable():  # most rows are, and one look at the whole is cheaper than one at each cell
+        texts = [cell(text) for text in texts]
+    return "\t".join(texts)
 
 
 def lines(store: Store) -> Iterator[str]:
@@ -61,8 +65,12 @@ def lines(store: Store) -> Iterator[str]:
 
     yield HEADER
     for task in look.tasks(store):
-        values = zip(COLUMNS, task.row())
-        yield "\t".join([cell(v) if key in PLAIN else escape(cell(v)) for key, v in values])
+        row = line(task)
+        texts = row.split("\t")
+        if not _MAYBE_FORMULA.isdisjoint([text[:1] for text in texts]):
+            cells = zip(COLUMNS, texts)
+            row = "\t".join([text if key in PLAIN else escape(text) for key, text in cells])
+        yield row
 
 
 # --- export
