@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from gwtq import Queue, layout, names, produce
+from gwtq import Queue, layout, names, produce, tree
+from gwtq.disk import Disk
 from gwtq.idset import IdSet
 
 CHUNK = 10_000
@@ -50,16 +51,16 @@ def settled(path, count, first=1):
     )
 
 
-def pending(path, count, *, channels=1, first=1):
-    """Lay out so many ready tasks, spread evenly over channels, 64 to a leaf, as batches would have left them."""
+def pending(queue, count, *, channels=1, first=1):
+    """Lay out so many ready tasks, spread evenly over channels, in the leaves where `add_many` would have put them."""
+    places = tree.Places(Disk(queue.path))
 
     def place(number):
         source = f"archive-{number % channels}"
-        of_leaf = number // channels // layout.LEAF_STEP * layout.LEAF_STEP * channels + number % channels
-        leaf = f"{layout.channel(0, 'search', source)}/{layout.leaf_name(of_leaf)}"
+        leaf = places.leaf(layout.channel(0, "search", source), number)
         return leaf, names.pending_name(f"q{number}", HEAD), source, b""
 
-    _lay_out(path, range(first, first + count), place)
+    _lay_out(queue.path, range(first, first + count), place)
 
 
 def _lay_out(path, numbers, place):

@@ -29,10 +29,10 @@ def pending(directory, size):
     """A claim against what is pending, on one channel and on twenty, and with a filter that nothing fits."""
     for channels, word in ((1, "one channel"), (20, "twenty channels")):
         small, big = build.queue(f"{directory}/small-{channels}"), build.queue(f"{directory}/big-{channels}")
-        build.pending(small.path, SMALL, channels=channels)
+        build.pending(small, SMALL, channels=channels)
         series, there, last = {"claim": [], "filter that matches nothing": []}, 0, {}
         for count in size.pending:
-            build.pending(big.path, count - there, channels=channels, first=there + 1)
+            build.pending(big, count - there, channels=channels, first=there + 1)
             there = count
             cases = {}
             for name, queue in (("small", small), ("big", big)):
