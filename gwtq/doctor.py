@@ -10,8 +10,9 @@ from __future__ import annotations
 import functools
 import stat
 
-from . import layout, look, names, produce, rules, tree
+from . import layout, look, names, produce, rules
 from .errors import BadData, Corrupt, NewerFormat, Undecodable
+from .foreign import foreign
 from .keys import Keys, digest_of, every_key, key_line, key_lines
 from .seq import rebuilt_ids, replace, write_seq
 from .store import parse, present
@@ -114,16 +115,9 @@ def directories(store: Store) -> Iterator[Finding]:
 
 
 def foreign_names(store: Store) -> Iterator[Finding]:
-    """Nothing lies in the state directories but tasks under names in the grammar."""
-    for directory in (names.PENDING, layout.WAITING):
-        for text in tree.listing(store.disk, directory):
-            if not store.disk.is_dir(f"{directory}/{text}"):
-                yield _foreign(f"{directory}/{text}")
-    for directory in look.flow(store):
-        state = layout.state_of(f"{directory}/")
-        for text in tree.listing(store.disk, directory):
-            if not parse(state, text):
-                yield _foreign(f"{directory}/{text}")
+    """Nothing lies in the queue's directory but what gwtq made."""
+    for path in foreign(store.disk):
+        yield _foreign(path)
 
 
 def _foreign(path: str) -> Finding:
