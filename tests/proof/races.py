@@ -53,6 +53,7 @@ SCENARIOS = {}
 PRODUCERS = ("", "queue.json")  # what stands still while a producer is at work
 # How often an actor that could go on is made to wait, where there are three or more of them; None: no bound.
 SWITCHES = {1: 2, 2: 3, 3: 5}.get(DEPTH)
+FEWER = {1: 1, 2: 2}.get(DEPTH)  # where two switches take the better part of a minute
 
 
 def scenario(function):
@@ -403,7 +404,7 @@ def refresh_promote_claim():
         [REFRESH, Actor("M", promotes), LANE],
         [Sound(), NothingDue(2)],
         watch=due_in,
-        switches=SWITCHES,
+        switches=FEWER,
     )
 
 
@@ -415,7 +416,7 @@ def promote_claim():
 @scenario
 def promote_worker_reader():
     actors = [Actor("M", promotes), WORKER, Actor("E", exports)]
-    return Explorer(waiting_world(), actors, [Sound(), table_whole(2, "q1")], switches=SWITCHES)
+    return Explorer(waiting_world(), actors, [Sound(), table_whole(2, "q1")], switches=FEWER)
 
 
 # --- producers
@@ -428,14 +429,12 @@ BATCH = Actor("P", batches, *(tuple(fields.items()) for fields in TWO))
 @scenario
 def batch_claim():
     promises = [Sound(), ComesHome(), one_winner]
-    return Explorer(new_world(), [BATCH, LANE], promises, still=PRODUCERS, crashes=1, switches=SWITCHES)
+    return Explorer(new_world(), [BATCH, LANE], promises, still=PRODUCERS, crashes=1, switches=FEWER)
 
 
 @scenario
 def batch_dies_worker_helps():
-    return Explorer(
-        new_world(), [BATCH, WORKER], [Sound(), all_or_nothing], still=PRODUCERS, crashes=1, switches=SWITCHES
-    )
+    return Explorer(new_world(), [BATCH, WORKER], [Sound(), all_or_nothing], still=PRODUCERS, crashes=1, switches=FEWER)
 
 
 def all_or_nothing(state):
@@ -629,7 +628,7 @@ def leaves_two_come_back_one_claims():
         LANE,
     ]
     promises = [Sound(), StrictOrder({"q1": 0, "q66": 0}, 2)]
-    return Explorer(world, actors, promises, watch=ready_in, switches=SWITCHES)
+    return Explorer(world, actors, promises, watch=ready_in, switches=FEWER)
 
 
 @scenario
@@ -705,15 +704,13 @@ def power_sweep_sweep():
 @scenario
 def power_refresh_worker():
     promises = [SurvivesCuts()]
-    return Explorer(world_with({}), [REFRESH, WORKER], promises, power=True, switches=SWITCHES)
+    return Explorer(world_with({}), [REFRESH, WORKER], promises, power=True, switches=FEWER)
 
 
 @scenario
 def power_batch_worker():
     promises = [SurvivesCuts()]
-    return Explorer(
-        new_world(), [BATCH, WORKER], promises, power=True, still=PRODUCERS, switches=1 if DEPTH == 1 else 2
-    )
+    return Explorer(new_world(), [BATCH, WORKER], promises, power=True, still=PRODUCERS, switches=FEWER)
 
 
 @scenario
