@@ -139,7 +139,7 @@ def test_the_commands_of_the_readme_are_those_that_ci_runs():
 
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "doc").rglob("*.md")])
-LATER = {"doc/testing.md", "doc/speed.md"}  # written with the proofs and with the measurements
+LATER = {"doc/testing.md"}  # written with the proofs
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
