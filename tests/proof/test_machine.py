@@ -12,13 +12,14 @@ import errno
 import os
 import shutil
 import tempfile
+from itertools import cycle
 from math import ceil
 from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from gwtq import DiskError, Queue, Refused, layout, names, produce
 from gwtq.clock import Clock
@@ -31,21 +32,30 @@ from .model import COUNTS, DONE, FAILED, HEADER, HELD, MAX_TRIES, OPEN, PEOPLE, 
 
 START = 1_800_000_000
 
-CUTS = st.lists(st.integers(0, 7), max_size=12)  # what a power cut keeps, choice by choice; then all
-CRASHES = st.fixed_dictionaries(
-    {"crash_at": st.integers(1, 45), "torn": st.booleans()}, optional={"cut": CUTS}
-)  # fmt: skip
-ERRORS = st.fixed_dictionaries(
-    {
-        "fail_at": st.integers(0, 45),
-        "number": st.sampled_from([errno.EIO, errno.ENOSPC, errno.EACCES, errno.EMFILE, errno.EINTR]),
-        "short": st.booleans(),
-    }
-)
-FAULTS = st.one_of(st.none(), st.none(), st.none(), CRASHES, ERRORS)
+
+def weighted(**weights):
+    """One of these names, each as often as its weight says."""
+    return st.sampled_from([name for name, weight in weights.items() for _ in range(weight)])
+
+
+CUTS = st.lists(st.integers(0, 3), max_size=7)  # what a power cut keeps, choice by choice, over and over
+FAULTS = {
+    "none": st.none(),
+    "crash": st.fixed_dictionaries(
+        {"crash_at": st.integers(1, 32), "torn": st.booleans()}, optional={"cut": CUTS}
+    ),
+    "error": st.fixed_dictionaries(
+        {
+            "fail_at": st.integers(0, 32),
+            "number": st.sampled_from([errno.EIO, errno.ENOSPC, errno.EACCES, errno.EMFILE, errno.EINTR]),
+            "short": st.booleans(),
+        }
+    ),
+}  # fmt: skip
+FAULT = weighted(none=5, crash=2, error=1).flatmap(FAULTS.get)
 
 NOTES = st.sampled_from(["", "one", "two\tand a half", "=1+1", "\u2028'@"])
-ITEMS = st.fixed_dictionaries(
+ITEM = st.fixed_dictionaries(
     {"person": st.sampled_from(list(PEOPLE))},
     optional={
         "label": st.sampled_from(["", "+Ana", "Bo"]),
@@ -58,9 +68,55 @@ ITEMS = st.fixed_dictionaries(
         "dedupe_key": st.sampled_from(["", "k"]),
     },
 )
-LEASES = st.sampled_from([10, 60, 3600])
-DELAYS = st.sampled_from([0, 0, 45, 10_000_000])
-WHICH = st.integers(0, 5)
+ITEMS = st.lists(ITEM, min_size=1, max_size=4)
+LEASES = st.sampled_from([10, 10, 60, 3600])
+WHICH = st.integers(0, 7)  # a claim, see `pick`
+
+COMMANDS = {
+    "add": {
+        "items": ITEMS,
+        "dedupe": st.sampled_from([True, False, True, "any"]),
+        "retry_failed": st.booleans(),
+        "fault": FAULT,
+    },
+    "import_a_row": {
+        "gap": st.integers(-1, 3),
+        "item": ITEM,
+        "state": st.sampled_from([OPEN, HELD, DONE, FAILED]),
+        "fault": FAULT,
+    },
+    "doctor": {"fault": FAULT},
+    "claim": {
+        "lane": st.sampled_from(["lane-1", "=Ö\t(night)"]),
+        "kinds": st.sampled_from([(), (), (), ("search",), ("sweep", "search")]),
+        "sources": st.sampled_from([(), (), (), ("Gaceta",)]),
+        "lease": LEASES,
+        "sweep": st.sampled_from([True, True, True, False]),
+        "fault": FAULT,
+    },
+    "renew": {"which": WHICH, "lease": LEASES, "fault": FAULT},
+    "settle": {
+        "which": WHICH,
+        "verb": st.sampled_from(["done", "fail", "release"]),
+        "result": st.sampled_from(list(COUNTS)),
+        "delay": st.sampled_from([0, 0, 45, 10_000_000]),
+        "final": st.sampled_from([False, False, True]),
+        "note": NOTES,
+        "fault": FAULT,
+    },
+    "requeue_expired": {"fault": FAULT},
+    "dead_lanes_wake": {},
+    "export_and_import_again": {},
+    "what_people_ask": {},
+    "power_cut": {"choices": CUTS},
+    "time_goes_by": {"seconds": st.sampled_from([1, 9, 50, 61, 3600, 3600, 40 * 86400])},
+    "the_clock_is_set_back": {"seconds": st.sampled_from([1, 30, 7200])},
+}
+NAMES = weighted(
+    add=4, import_a_row=1, doctor=1, claim=8, renew=2, settle=6, requeue_expired=4, dead_lanes_wake=1,
+    export_and_import_again=1, what_people_ask=1, power_cut=1, time_goes_by=5, the_clock_is_set_back=1,
+)  # fmt: skip
+CALLS = NAMES.flatmap(lambda name: st.tuples(st.just(name), st.fixed_dictionaries(COMMANDS[name])))
 
 
 class Seen(NamedTuple):
@@ -93,6 +149,16 @@ class Lockstep(RuleBasedStateMachine):
         self.versions = {}  # number -> what the task may be after a power cut, the last one what it is
         self.batches = []  # sets of numbers that are there all or none
         self.known = []  # (number, token) of every claim that was made
+
+    @initialize(items=ITEMS)
+    def there_are_tasks(self, items):
+        self.add(items, dedupe=False, retry_failed=False, fault=None)
+
+    @rule(call=CALLS)
+    def happens(self, call):
+        """One of the methods below. (As rules of their own, most of what Hypothesis draws would be about no task.)"""
+        name, arguments = call
+        getattr(self, name)(**arguments)
 
     def teardown(self):
         shutil.rmtree(self.scratch)
@@ -187,11 +253,10 @@ class Lockstep(RuleBasedStateMachine):
 
     # --- power and time
 
-    @rule(choices=CUTS)
     def power_cut(self, choices):
         """What was acknowledged stays; what was not synced may be gone."""
-        rest = iter(choices)
-        self.world = self.world.cut(lambda count: next(rest, 0) % count)
+        rest = cycle(choices or [0])
+        self.world = self.world.cut(lambda count: next(rest) % count)
         seen = self.look()
         for number, versions in self.versions.items():
             fit = [task for task in versions if self.fits(task, seen.get(number))]
@@ -200,11 +265,9 @@ class Lockstep(RuleBasedStateMachine):
         assert set(seen) <= set(self.versions)
         self._drop_absent()
 
-    @rule(seconds=st.sampled_from([1, 9, 50, 3600, 40 * 86400]))
     def time_goes_by(self, seconds):
         self.world.now += seconds
 
-    @rule(seconds=st.sampled_from([1, 30, 7200]))
     def the_clock_is_set_back(self, seconds):
         self.world.now -= seconds
 
@@ -245,12 +308,6 @@ class Lockstep(RuleBasedStateMachine):
         for number, wanted in batch.known if ran.how == "ok" else ():
             self.versions[number] = [v for v in self.versions[number] if v and v.refreshed(wanted) == v] or [None]
 
-    @rule(
-        items=st.lists(ITEMS, min_size=1, max_size=4),
-        dedupe=st.sampled_from([True, False, True, "any"]),
-        retry_failed=st.booleans(),
-        fault=FAULTS,
-    )
     def add(self, items, dedupe, retry_failed, fault):
         values = [{**{k: v for k, v in item.items() if k != "due"}, "next_at": iso(item.get("due"))} for item in items]
         now = self.world.now
@@ -260,7 +317,6 @@ class Lockstep(RuleBasedStateMachine):
             lambda tasks, told: Batch(tasks, now, items, dedupe=dedupe, retry_failed=retry_failed, told=told),
         )
 
-    @rule(gap=st.integers(-1, 3), item=ITEMS, state=st.sampled_from([OPEN, HELD, DONE, FAILED]), fault=FAULTS)
     def import_a_row(self, gap, item, state, fault):
         """A task with an id of its own, in any state; one that is here stays as it is."""
         number = max(1, max(self.versions, default=0) + gap)
@@ -280,7 +336,6 @@ class Lockstep(RuleBasedStateMachine):
         if self.now(number) == row and state == HELD:
             self.known.append((number, row.token))
 
-    @rule(fault=FAULTS)
     def doctor(self, fault):
         """--fix changes no task, but for what a dead producer owed."""
         self.produce(
@@ -289,14 +344,6 @@ class Lockstep(RuleBasedStateMachine):
 
     # --- lanes
 
-    @rule(
-        lane=st.sampled_from(["lane-1", "=Ö\t(night)"]),
-        kinds=st.sampled_from([(), (), ("search",), ("sweep", "search")]),
-        sources=st.sampled_from([(), (), ("Gaceta",)]),
-        lease=LEASES,
-        sweep=st.sampled_from([True, True, False]),
-        fault=FAULTS,
-    )
     def claim(self, lane, kinds, sources, lease, sweep, fault):
         before, begun = self.look(), self.world.now
         ran = self.run(lambda queue: queue.claim(lane, kinds, sources, lease, sweep=sweep), fault)
@@ -369,10 +416,11 @@ class Lockstep(RuleBasedStateMachine):
         assert better == [], f"{claim.id} was handed out before {better}"
 
     def pick(self, which):
-        return self.known[-1 - which % len(self.known)]
+        """A claim that runs, if there is one, for the lower half of the numbers; else any that was ever made."""
+        alive = [(number, task.token) for number, task in self.tasks().items() if task.at == HELD]
+        claims = alive if alive and which < 4 else self.known
+        return claims[-1 - which % len(claims)] if claims else (1, "nobodys")
 
-    @precondition(lambda self: self.known)
-    @rule(which=WHICH, lease=LEASES, fault=FAULTS)
     def renew(self, which, lease, fault):
         number, token = self.pick(which)
         task, now = self.now(number), self.world.now
@@ -383,16 +431,6 @@ class Lockstep(RuleBasedStateMachine):
         assert ran.how != "ok" or ran.value == iso(after.until)
         self.follow(lambda n, *_: [([after], False)] if alive and n == number and after != task else [], ran)
 
-    @precondition(lambda self: self.known)
-    @rule(
-        which=WHICH,
-        verb=st.sampled_from(["done", "fail", "release"]),
-        result=st.sampled_from(list(COUNTS)),
-        delay=DELAYS,
-        final=st.sampled_from([False, False, True]),
-        note=NOTES,
-        fault=FAULTS,
-    )
     def settle(self, which, verb, result, delay, final, note, fault):
         number, token = self.pick(which)
         task, now = self.now(number), self.world.now
@@ -417,7 +455,6 @@ class Lockstep(RuleBasedStateMachine):
         state = after if alive else task  # "already" makes it durable, if it was not
         self.follow(lambda n, *_: [([state], True)] if n == number and state else [], ran)
 
-    @rule(fault=FAULTS)
     def requeue_expired(self, fault):
         begun, before = self.world.now, self.look()
         tasks = self.tasks()
@@ -443,9 +480,21 @@ class Lockstep(RuleBasedStateMachine):
             }
             assert {n: tasks[n].lane for n in late & set(rows)} == {n: rows[n][1] for n in late & set(rows)}
 
+    def dead_lanes_wake(self):
+        """No token but that of the claim that runs does anything."""
+        before = self.world.tree()
+        for number, token in self.known:
+            task = self.now(number)
+            if not (task and task.holds(token)):
+                for verb, *rest in (("renew", 10**6), ("done", "none", "late"), ("fail", 1), ("release", 1)):
+                    arguments = verb, f"q{number}", token, *rest
+                    ran = self.run(lambda queue, a=arguments: getattr(queue, a[0])(*a[1:]))
+                    end = (token, verb, "none" if verb == "done" else "", False)
+                    assert ran.how == ("ok" if task and end in task.ended else "refused"), (arguments, ran)
+        assert self.world.tree() == before
+
     # --- people
 
-    @rule()
     def export_and_import_again(self):
         """The table is that of the model, and another queue that reads it has the same."""
         lines = self.ask(lambda queue: list(queue.table()))
@@ -462,7 +511,6 @@ class Lockstep(RuleBasedStateMachine):
         assert other.ask(lambda queue: queue.import_tsv(path)) == (0, len(self.versions), 0)
         other.teardown()
 
-    @rule()
     def what_people_ask(self):
         """stats, due, held and find tell what the model does."""
         now = self.world.now
