@@ -155,9 +155,9 @@ def test_what_was_acknowledged_is_in_the_log_and_what_was_refused_is_not(campaig
     queue, told, _ = campaign
     entries = chains(queue)
     assert {token: entries[token]["event"] for token in told.settled} == told.settled
-    assert {entries[token]["event"] for token in told.refused if token not in told.settled} == {"expired"}
     if not told.refused:
         pytest.skip("no lane slept through its lease in this run; the races enumerate it")
+    assert {entries[token]["event"] for token in told.refused if token not in told.settled} == {"expired"}
 
 
 def test_every_claim_that_a_lane_got_ended_in_the_log_once(campaign):
