@@ -21,9 +21,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from gwtq import DiskError, Queue, Refused, layout, names, produce
+from gwtq import DiskError, Queue, Refused, layout, names, produce, sweep
 from gwtq.clock import Clock
 from gwtq.jsonline import loads
+from gwtq.store import parse
 from tests.sim.disk import Crash, Direct, SimClock, SimDisk, bury
 from tests.sim.promises import examined, new_world, sound, tasks_of
 
@@ -39,20 +40,23 @@ def weighted(**weights):
 
 
 CUTS = st.lists(st.integers(0, 3), max_size=7)  # what a power cut keeps, choice by choice, over and over
-FAULTS = {
-    "none": st.none(),
-    "crash": st.fixed_dictionaries(
-        {"crash_at": st.integers(1, 32), "torn": st.booleans()}, optional={"cut": CUTS}
-    ),
-    "error": st.fixed_dictionaries(
-        {
-            "fail_at": st.integers(0, 32),
-            "number": st.sampled_from([errno.EIO, errno.ENOSPC, errno.EACCES, errno.EMFILE, errno.EINTR]),
-            "short": st.booleans(),
-        }
-    ),
-}  # fmt: skip
-FAULT = weighted(none=5, crash=2, error=1).flatmap(FAULTS.get)
+
+
+def fault(calls):
+    """What may strike a command that makes about so many calls."""
+    crash = {"crash_at": st.integers(1, calls), "torn": st.booleans()}
+    error = {
+        "fail_at": st.integers(0, calls),
+        "number": st.sampled_from([errno.EIO, errno.ENOSPC, errno.EACCES, errno.EMFILE, errno.EINTR]),
+        "short": st.booleans(),
+    }
+    kinds = {
+        "none": st.none(),
+        "crash": st.fixed_dictionaries(crash, optional={"cut": CUTS}),
+        "error": st.fixed_dictionaries(error),
+    }
+    return weighted(none=4, crash=3, error=1).flatmap(kinds.get)
+
 
 NOTES = st.sampled_from(["", "one", "two\tand a half", "=1+1", "\u2028'@"])
 ITEM = st.fixed_dictionaries(
@@ -77,24 +81,25 @@ COMMANDS = {
         "items": ITEMS,
         "dedupe": st.sampled_from([True, False, True, "any"]),
         "retry_failed": st.booleans(),
-        "fault": FAULT,
+        "fault": fault(36),
     },
     "import_a_row": {
-        "gap": st.integers(-1, 3),
+        "gap": st.sampled_from([-1, 0, 1, 2, 9]),
         "item": ITEM,
         "state": st.sampled_from([OPEN, HELD, DONE, FAILED]),
-        "fault": FAULT,
+        "fault": fault(36),
     },
-    "doctor": {"fault": FAULT},
+    "doctor": {"fault": fault(30)},
     "claim": {
         "lane": st.sampled_from(["lane-1", "=Ö\t(night)"]),
         "kinds": st.sampled_from([(), (), (), ("search",), ("sweep", "search")]),
         "sources": st.sampled_from([(), (), (), ("Gaceta",)]),
         "lease": LEASES,
         "sweep": st.sampled_from([True, True, True, False]),
-        "fault": FAULT,
+        "fault": fault(20),
     },
-    "renew": {"which": WHICH, "lease": LEASES, "fault": FAULT},
+    "a_lane_dies": {},
+    "renew": {"which": WHICH, "lease": LEASES, "fault": fault(8)},
     "settle": {
         "which": WHICH,
         "verb": st.sampled_from(["done", "fail", "release"]),
@@ -102,9 +107,9 @@ COMMANDS = {
         "delay": st.sampled_from([0, 0, 45, 10_000_000]),
         "final": st.sampled_from([False, False, True]),
         "note": NOTES,
-        "fault": FAULT,
+        "fault": fault(14),
     },
-    "requeue_expired": {"fault": FAULT},
+    "requeue_expired": {"fault": fault(14)},
     "dead_lanes_wake": {},
     "export_and_import_again": {},
     "what_people_ask": {},
@@ -113,7 +118,7 @@ COMMANDS = {
     "the_clock_is_set_back": {"seconds": st.sampled_from([1, 30, 7200])},
 }
 NAMES = weighted(
-    add=4, import_a_row=1, doctor=1, claim=8, renew=2, settle=6, requeue_expired=4, dead_lanes_wake=1,
+    add=4, import_a_row=1, doctor=1, claim=8, a_lane_dies=3, renew=2, settle=6, requeue_expired=5, dead_lanes_wake=1,
     export_and_import_again=1, what_people_ask=1, power_cut=1, time_goes_by=5, the_clock_is_set_back=1,
 )  # fmt: skip
 CALLS = NAMES.flatmap(lambda name: st.tuples(st.just(name), st.fixed_dictionaries(COMMANDS[name])))
@@ -130,11 +135,12 @@ class Seen(NamedTuple):
 
 class Ran(NamedTuple):
     """How a command ended: ok, refused, failed or crashed. `value`: what it returned or raised; of a crash, what the
-    power cut on top of it keeps, or None. `struck`: did the fault that was drawn come to pass?"""
+    power cut on top of it keeps, or None. `struck`: did the fault that was drawn come to pass? `calls`: of the disk."""
 
     how: str
     value: object
     struck: bool
+    calls: list
 
 
 class Lockstep(RuleBasedStateMachine):
@@ -183,7 +189,7 @@ class Lockstep(RuleBasedStateMachine):
         assert ran[0] != "failed" or fault.get("short" if isinstance(ran[1], DiskError) else "number"), ran
         assert ran[0] == "crashed" or not (self.world.handles or self.world.locks), "a descriptor or the lock is left"
         bury(self.world, "process")
-        return Ran(*ran, gate.dead or len(gate.calls) > fault.get("fail_at", 1000))
+        return Ran(*ran, gate.dead or len(gate.calls) > fault.get("fail_at", 1000), gate.calls)
 
     def ask(self, program):
         """What a command answers that nothing strikes."""
@@ -349,11 +355,15 @@ class Lockstep(RuleBasedStateMachine):
         ran = self.run(lambda queue: queue.claim(lane, kinds, sources, lease, sweep=sweep), fault)
         got = int(ran.value.id[1:]) if ran.how == "ok" and ran.value else None
         taken = []
+        tried = {name.number: name for name in claims_among(ran.calls)}
 
         def possible(number, task, seen):
             late = task and task.expired(self.world.now)
             states = [task.swept()] if late and sweep else []
             base = [task, *states][-1]
+            if number in tried and not (seen and seen.token):  # put back; neither rename is synced
+                since, until = (names.seconds(stamp) for stamp in (tried[number].since, tried[number].until))
+                yield [*states, base.claimed(lane, tried[number].token, since, until), base], False
             if seen and seen.token and seen.token != (task and task.token) and number in (got, got or number):
                 assert sweep or not late
                 held = self.held(base, seen.row, lane, begun, lease)
@@ -472,13 +482,24 @@ class Lockstep(RuleBasedStateMachine):
         self.follow(possible, ran)
         if ran.how == "ok":
             late = {n for n, task in tasks.items() if task.expired(begun)}
-            returning = {n for n, seen in before.items() if seen.state == names.RECOVERING}
-            assert set(rows) <= late | returning
-            assert ran.struck or late <= set(rows)
+            returning = {n: seen.path for n, seen in before.items() if seen.state == names.RECOVERING}
+            left = {n for n, path in returning.items() if not self.being_returned(path, begun)}
+            assert set(rows) <= late | set(returning)
+            assert ran.struck or late | left <= set(rows)
             assert {n: "pending" if self.now(n).at == OPEN else "failed" for n in rows} == {
                 n: where for n, (where, _) in rows.items()
             }
             assert {n: tasks[n].lane for n in late & set(rows)} == {n: rows[n][1] for n in late & set(rows)}
+
+    def a_lane_dies(self):
+        """It claims, and is not heard of again before its lease has run out."""
+        self.claim("doomed", (), (), 10, sweep=True, fault=None)
+        self.time_goes_by(11)
+
+    def being_returned(self, path, now):
+        """Is a sweeper at it, as far as its short lease tells? None ends later than two seconds from now."""
+        until = names.seconds(names.parse_recovering(layout.base(path)).sweeper_until)
+        return int(now) < until <= ceil(now + sweep.RECOVERING_SECONDS)
 
     def dead_lanes_wake(self):
         """No token but that of the claim that runs does anything."""
@@ -550,6 +571,13 @@ class Lockstep(RuleBasedStateMachine):
         assert examined(mended(world)) is None
 
 
+def claims_among(calls):
+    """The claims that a command made, by its calls of the disk."""
+    renamed = [call[1:3] for call in calls if call[0] == "rename"]
+    made = [parse(names.CLAIMED, text) for source, text in renamed if source.startswith(names.PENDING)]
+    return [name for name in made if name]
+
+
 def mended(world):
     """The world after a producer that has nothing to do: it finishes or removes what dead ones left."""
     gate = Direct(world, "producer")
@@ -573,8 +601,8 @@ def test_the_queue_does_what_the_rules_say_through_crashes_power_cuts_and_errors
     run_state_machine_as_test(
         Lockstep,
         settings=settings(
-            max_examples=60 * DEPTH,
-            stateful_step_count=30,
+            max_examples=55 * DEPTH,
+            stateful_step_count=40,
             deadline=None,
             derandomize=True,
             suppress_health_check=list(HealthCheck),

@@ -97,4 +97,4 @@ def test_choices_on_the_command_line_replay_one_run(choices, code):
     command = [sys.executable, "-m", "pytest", __file__, f"--choices={choices}", "-k", "the_fixture_runs"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == code, ended.stdout
-    assert ended.stdout.count("replay: pytest") == code
+    assert ("replay: pytest" in ended.stdout) == bool(code)
