@@ -371,7 +371,7 @@ class Lockstep(RuleBasedStateMachine):
                 taken.append(held)
                 yield [*states, held], False
             must_sweep = late and sweep and task.expired(begun) and not ran.struck
-            yield states, bool(states)
+            yield states, bool(states) and not ran.struck
             if not must_sweep:
                 yield (), False
 
