@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import layout, names, sweep, tree
+from . import layout, names, sweep
 from .errors import Corrupt, Undecodable
 from .keys import digest_of
-from .store import TRIES_MAX
+from .store import TRIES_MAX, ready_leaf
 from .task import UPDATE
 
 TYPE_CHECKING = False
@@ -70,7 +70,7 @@ def current(store: Store, id: str) -> tuple[str, Task | None]:
         if not layout.holding(task.state) or task.status == "claimed":
             return path, task
         name = names.parse(task.state, layout.base(path))
-        sweep.recover(store, path, name, sweep.Recovered(), tree.Places(store.disk))
+        sweep.recover(store, path, name, sweep.Recovered())
     raise Corrupt(f"{id} never stays where it is seen.")
 
 
@@ -97,12 +97,12 @@ def refresh(store: Store, id: str, wanted: dict[str, Json]) -> bool:
         except FileNotFoundError:
             continue
         try:
-            task = store.fold(path, store.disk.content(fd))
+            name = names.parse(names.PENDING, layout.base(path))
+            task = store.fold(name, names.PENDING, store.disk.content(fd))
             changed = changes(task, wanted)
             if not changed:
                 sweep.sync_directory(store, layout.parent(path))  # who made it so may have died before its sync
                 return False
-            name = names.parse(names.PENDING, layout.base(path))
             head = store.generation()
             # refresh.1 append, synced. Nobody has to hold a task to append to it: the rename decides.
             store.append(fd, {"gen": head, "prev": name.head, "event": UPDATE, "at": names.iso(store.now()), **changed})
@@ -111,7 +111,7 @@ def refresh(store: Store, id: str, wanted: dict[str, Json]) -> bool:
         directory = layout.parent(path)
         if "priority" in changed and not directory.startswith(layout.WAITING):
             task.priority = int(changed["priority"])  # type: ignore[arg-type]
-            directory = store.ready_place(task, head)[0]
+            directory = ready_leaf(task)
         # refresh.2 move: the commit point.
         if store.move(path, directory, names.pending_name(id, head, name.until), sync=True):
             return True

@@ -15,7 +15,7 @@ from .errors import BadData, Corrupt, NewerFormat, Undecodable
 from .foreign import foreign
 from .keys import Keys, digest_of, every_key, key_line, key_lines
 from .seq import rebuilt_ids, replace, write_seq
-from .store import parse, present
+from .store import parse, present, ready_leaf
 from .sweep import sentence, sync_directory
 from .task import ADD, DONE, EXPIRED, FAIL, RELEASE, SETTLES, UPDATE
 
@@ -187,22 +187,18 @@ def right_place(store: Store, entry: Entry) -> Iterator[Finding]:
     if layout.settled(entry.state):
         right = layout.shard(entry.state, number)
     elif here.startswith(layout.WAITING):
-        right = layout.bucket(entry.name.until) if entry.name.until else ""
+        right = layout.bucket(entry.name.until) if entry.name.until else ready_leaf(entry.task)
     elif entry.state == names.PENDING:
-        channel = layout.channel(entry.task.priority, entry.task.kind, entry.task.source)
-        fits = layout.parent(here) == channel and layout.leaf_first(layout.base(here)) <= number
-        right = here if fits else ""
+        right = ready_leaf(entry.task)
     else:
         return
     if right == here or not store.disk.exists(entry.path):
         return
-    target = right or store.ready_place(entry.task, entry.name.head)[0]
-    text = names.pending_name(entry.name.id, entry.name.head) if not right else layout.base(entry.path)
     yield Finding(
         entry.path,
-        f"the task lies in the wrong directory, where no claim or show finds it; it belongs in {target}",
+        f"the task lies in the wrong directory, where no claim or show finds it; it belongs in {right}",
         "it is moved there",
-        lambda: store.move(entry.path, target, text, sync=True),
+        lambda: store.move(entry.path, right, layout.base(entry.path), sync=True),
     )
 
 

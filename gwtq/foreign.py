@@ -56,7 +56,11 @@ def _fits(state: str, below: list[str], name: str) -> bool:
         return name == layout.WAITING_NAME or _parses(names.parse_priority, name)
     if below[0] == layout.WAITING_NAME:
         return layout.is_bucket(below[1], name) if len(below) > 1 else layout.is_bucket(name, f"{name}T0000Z")
-    return layout.leaf_first(name) >= 0 if len(below) > 1 else _parses(names.parse_channel, name)
+    if len(below) > 1:
+        return layout.parse_first_id(name, layout.LEAF_IDS) >= 0
+    first, dot, channel = name.partition(".")
+    fits = dot and layout.parse_first_id(first, layout.BLOCK_IDS) >= 0
+    return bool(fits) and _parses(names.parse_channel, channel)
 
 
 def _parses(parser: object, name: str) -> bool:

@@ -13,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from . import tree
     from .jsonline import Json
     from .rules import Draft
     from .settings import Settings
@@ -23,11 +22,12 @@ if TYPE_CHECKING:
 class Prepared:
     """A task to be added: a checked draft, encoded."""
 
-    __slots__ = ("channel", "digest", "due", "fields", "given")
+    __slots__ = ("channel", "digest", "due", "fields", "given", "priority")
 
     def __init__(self, draft: Draft) -> None:
         self.fields = dumps(draft.fields())[1:].encode("utf-8")
-        self.channel = layout.channel(draft.priority, draft.kind, draft.source)
+        self.priority = draft.priority
+        self.channel = names.channel_name(draft.kind, draft.source)
         self.due = names.from_iso(draft.next_at)
         self.given = draft.given
         self.digest = digest(draft.person_key, draft.kind, draft.source, draft.query, draft.dedupe_key)
@@ -40,7 +40,7 @@ class Prepared:
 class Row:
     """A task of a table to be imported: its place, and its record but for the generation."""
 
-    __slots__ = ("channel", "digest", "due", "fields", "lane", "number", "since", "state", "token", "until")
+    __slots__ = ("channel", "digest", "due", "fields", "lane", "number", "priority", "since", "state", "token", "until")
 
     def __init__(self, task: Task, state: str) -> None:
         self.number = int(task.id[1:])
@@ -48,13 +48,14 @@ class Row:
         fields = {key: getattr(task, key) for key in (*GIVEN, *IMPORTED) if getattr(task, key)}
         fields.update(priority=task.priority, tries=task.tries - (state == names.CLAIMED))
         self.fields = dumps(fields)[1:].encode("utf-8")
-        self.channel = layout.channel(task.priority, task.kind, task.source)
+        self.priority = task.priority
+        self.channel = names.channel_name(task.kind, task.source)
         self.due = names.from_iso(task.next_at)
         self.digest = digest_of(task)
         self.token, self.lane = task.token, task.lane
         self.since, self.until = names.from_iso(task.claimed_at), names.from_iso(task.lease_until)
 
-    def place(self, head: str, now: str, places: tree.Places) -> tuple[str, str]:
+    def place(self, head: str, now: str) -> tuple[str, str]:
         """(directory, name) in the queue."""
         id = f"q{self.number}"
         if self.state == names.CLAIMED:
@@ -63,7 +64,7 @@ class Row:
             return layout.shard(self.state, self.number), names.settled_name(id, head)
         if self.due > now:
             return layout.bucket(self.due), names.pending_name(id, head, self.due)
-        return places.leaf(self.channel, self.number), names.pending_name(id, head)
+        return layout.leaf(self.priority, self.channel, self.number), names.pending_name(id, head)
 
 
 def record(id: str, head: str, at: str, fields: bytes) -> bytes:

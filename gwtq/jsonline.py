@@ -51,16 +51,20 @@ class _Strict:
 _NUMBERS: dict[str, Any] = {"parse_float": _finite, "parse_int": _whole, "parse_constant": _refuse}
 
 
+def _no_place(value: object) -> Json:
+    raise TypeError(f"{value!r} has no place in a record")
+
+
 try:
-    from _json import encode_basestring as _quote
-    from _json import make_scanner
+    from _json import encode_basestring, make_encoder, make_scanner
 
     _scan = make_scanner(_Strict)  # type: ignore[arg-type]
+    _encode = make_encoder(None, _no_place, encode_basestring, None, ": ", ", ", False, False, False)
 except ImportError:  # not CPython
-    from json.decoder import JSONDecoder
-    from json.encoder import encode_basestring as _quote
+    from json import JSONDecoder, JSONEncoder
 
     _scan = JSONDecoder(**_NUMBERS).scan_once  # type: ignore[attr-defined]
+    _encode = JSONEncoder(default=_no_place, ensure_ascii=False, allow_nan=False).iterencode  # type: ignore[assignment]
 
 
 def loads(text: str) -> Json:
@@ -114,15 +118,8 @@ def strict_object(raw: bytes) -> dict[str, Json]:
 
 
 def dumps(value: Json) -> str:
-    """Text, numbers, lists and objects as one line of JSON, text unescaped but for what JSON demands."""
-    if isinstance(value, str):
-        return _quote(value)
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, (int, float)) and value - value == 0:  # not infinity, not NaN
-        return repr(value)
-    if isinstance(value, list):
-        return "[{}]".format(", ".join([dumps(v) for v in value]))
-    if isinstance(value, dict):
-        return "{{{}}}".format(", ".join([f"{_quote(k)}: {dumps(v)}" for k, v in value.items()]))
-    raise TypeError(f"{value!r} has no place in a record")
+    """Text, numbers, lists and objects as one line of JSON, text unescaped but for what JSON demands.
+
+    Raises TypeError or ValueError for what JSON has no word for.
+    """
+    return "".join(_encode(value, 0))

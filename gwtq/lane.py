@@ -120,7 +120,7 @@ def _take(store: Store, path: str, name: Name, wish: Wish, work: sweep.Pass) -> 
     if not store.move(path, names.CLAIMED, text, sync=False):
         return None
     try:
-        task = _read(store, held, name, work)
+        task = _read(store, held, work)
     except (OSError, NewerFormat) as error:
         store.move(held, layout.parent(path), layout.base(path), sync=False)
         work.stuck.add(path)
@@ -137,14 +137,15 @@ def _take(store: Store, path: str, name: Name, wish: Wish, work: sweep.Pass) -> 
     return Held(held, task, work.recovered) if task else None
 
 
-def _read(store: Store, held: str, name: Name, work: sweep.Pass) -> Task | None:
+def _read(store: Store, held: str, work: sweep.Pass) -> Task | None:
     """The record of a claim just made, opened for appending: a file that can be read and not settled is no use."""
+    name = names.parse_claim(layout.base(held))
     try:
         fd = store.disk.open(held)
     except FileNotFoundError:
         return None  # slept through the lease, and was swept
     try:
-        return store.fold(held, store.disk.content(fd))
+        return store.fold(name, names.CLAIMED, store.disk.content(fd))
     except Undecodable as error:
         sweep.park(store, held, name, str(error), work.recovered)
         return None
@@ -175,10 +176,10 @@ def _renew(store: Store, id: str, token: str, lease: float) -> str | None:
 
 def renew_once(store: Store, id: str, token: str, lease: float) -> str | None:
     """Rename the claim that is seen to one with a later end; None: it was not seen, or moved meanwhile."""
-    path = store.claimed_as(id, token)
-    if not path:
+    seen = store.claimed_as(id, token)
+    if not seen:
         return None
-    name, until = names.parse_claim(layout.base(path)), store.later(lease)
+    (path, name), until = seen, store.later(lease)
     if until <= name.until:
         return path
     text = names.renewed_name(layout.base(path), until)
@@ -259,21 +260,20 @@ def settle(store: Store, id: str, token: str, how: Settlement) -> Settled:
 
 def settle_once(store: Store, id: str, token: str, how: Settlement) -> Settled | None:
     """One look at the claim and what follows from it; None: it was renewed, taken or moved meanwhile, look again."""
-    path = store.claimed_as(id, token)
-    if path:
-        return _settle(store, path, how)
+    seen = store.claimed_as(id, token)
+    if seen:
+        return _settle(store, *seen, how)
     elsewhere = witness(store, id, token)
     return _settled_before(store, elsewhere, token, how) if elsewhere else None
 
 
-def _settle(store: Store, path: str, how: Settlement) -> Settled | None:
+def _settle(store: Store, path: str, name: Name, how: Settlement) -> Settled | None:
     try:
         fd = store.disk.open(path)
     except FileNotFoundError:
         return None
-    name = names.parse_claim(layout.base(path))
     try:
-        task = store.fold(path, store.disk.content(fd))
+        task = store.fold(name, names.CLAIMED, store.disk.content(fd))
         head = store.generation()
         directory, text, settled = how.place(store, task, head)
         entry: dict[str, Json] = {
@@ -293,7 +293,7 @@ def _settle(store: Store, path: str, how: Settlement) -> Settled | None:
         again = store.claimed_as(name.id, name.token)  # renewed by the same lane: the head is the same
         if not again:
             break
-        path = again
+        path, _ = again
     return None
 
 

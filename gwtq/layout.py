@@ -1,11 +1,11 @@
 """Where things lie below the queue's directory: paths from states and fields. Pure.
 
 queue.json  .lock  seq  keys/ab
-tmp/BATCH/pending+100+search.gaceta+q64/NAME    staged: the directory it goes to, with '+' for '/'
-pending/100/search.gaceta/q64/NAME              ready: priority / channel / leaf
-pending/waiting/20261130/20261130T1905Z/NAME    not due: day / minute
+tmp/BATCH/pending+100+…/NAME                          staged: the directory it goes to, with '+' for '/'
+pending/100/0000050000.search.gaceta/0000050250/NAME  ready: priority / block and channel / leaf
+pending/waiting/20261130/20261130T1905Z/NAME          not due: day / minute
 claimed/NAME  recovering/NAME
-done/0m/12k/NAME  failed/0m/12k/NAME            by id: millions / thousands
+done/0m/12k/NAME  failed/0m/12k/NAME                  by id: millions / thousands
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ DIRECTORIES = (*STATES, KEYS, TMP)
 REFRESHES = "refreshes"  # in a batch: the staged list
 REFRESH_ONLY = "refresh"
 
-LEAF_STEP = 64  # a leaf's name is rounded down to this
+LEAF_IDS = 250  # how many ids a leaf is for; its name is the first of them
+BLOCK_IDS = 50_000  # likewise of a block: at most 200 leaves
 KEY_LETTERS = 2
 
 
@@ -31,23 +32,25 @@ def state_directory(state: str) -> str:
     return state
 
 
-def channel(priority: int, kind: str, source: str) -> str:
-    """The directory of the ready tasks of one priority, kind and source."""
-    return f"{PENDING}/{priority}/{names.channel_name(kind, source)}"
+def block(priority: int, channel: str, number: int) -> str:
+    """The directory of the ready tasks of one priority and channel, among the fifty thousand ids of this one."""
+    return f"{PENDING}/{priority}/{first_id(number, BLOCK_IDS)}.{channel}"
 
 
-def leaf_name(number: int) -> str:
-    """The name of a new leaf whose first id is `number`: rounded down, so that no id in it is below its name."""
-    return f"q{number // LEAF_STEP * LEAF_STEP}"
+def leaf(priority: int, channel: str, number: int) -> str:
+    """The directory in which the task of this priority, channel and id is claimed."""
+    return f"{block(priority, channel, number)}/{first_id(number, LEAF_IDS)}"
 
 
-def leaf_first(leaf: str) -> int:
-    """The number that no id in this leaf is below; -1 for a name that is no leaf's."""
-    digits = leaf[1:]
-    if leaf[:1] != "q" or not digits.isdigit() or not digits.isascii() or len(digits) > names.DIGITS_MAX:
-        return -1
-    first = int(digits)
-    return first if first % LEAF_STEP == 0 and str(first) == digits else -1
+def first_id(number: int, ids: int) -> str:
+    """The first id of the so many that this one is among, in ten digits: such names sort as numbers do."""
+    return f"{number // ids * ids:010}"
+
+
+def parse_first_id(text: str, ids: int) -> int:
+    """The inverse: no id in a directory of this name is below the number; -1 for any other name."""
+    plain = len(text) == names.DIGITS_MAX and text.isdigit() and text.isascii()
+    return int(text) if plain and int(text) % ids == 0 else -1
 
 
 def bucket(due: str) -> str:

@@ -26,12 +26,13 @@ PENDING, CLAIMED, RECOVERING, DONE, FAILED = STATES = ("pending", "claimed", "re
 ID_MAX = 9_999_999_999
 NAME_MAX = 200
 LANE_MAX = 100
-CHANNEL_MAX = 160  # a staged leaf's name holds 'pending', a priority, the channel and the leaf: 32 bytes more
+CHANNEL_MAX = 158  # a staged leaf's name holds 'pending', a priority, a block, the channel and the leaf: 42 bytes more
 TOKEN_MAX = 64
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 GEN_LENGTH, GEN_CHANCE, TOKEN_LENGTH, SWEEPER_LENGTH = 14, 6, 12, 8
 CLAIM_NAME_MAX = NAME_MAX - (1 + SWEEPER_LENGTH + 1 + 16)  # recovering/ adds a sweeper and a stamp
 DIGITS_MAX = 10  # of an id, a leaf, a priority
+READY_NAME_MAX = 1 + DIGITS_MAX + 1 + GEN_LENGTH  # of a task that never waited
 LAST_SECOND = 253402300799  # 9999-12-31T23:59:59Z
 
 _HEX = frozenset("0123456789abcdef")

@@ -251,7 +251,6 @@ class _Batch:
         self.store = producer.store
         self.bulk = size > BULK and self.store.disk.syncs_all
         self.matches = Matches(self.store, producer.keys, producer.ids, dedupe, retry_failed) if dedupe else None
-        self.places = tree.Places(self.store.disk)
         self.next = producer.highest + 1
         self.new: list[int] = []
         self.own: dict[str, tuple[str, Prepared]] = {}  # identities that this batch itself adds
@@ -289,7 +288,7 @@ class _Batch:
             self.producer.begin(number)
         id, head, now = f"q{number}", self.store.generation(), self.store.now()
         waits = item.due > now
-        directory = layout.bucket(item.due) if waits else self.places.leaf(item.channel, number)
+        directory = layout.bucket(item.due) if waits else layout.leaf(item.priority, item.channel, number)
         name = names.pending_name(id, head, item.due if waits else "")
         self.producer.stage(directory, name, record(id, head, names.iso(now), item.fields), bulk=self.bulk)
         self.producer.keys.add(item.digest, id)
@@ -325,12 +324,12 @@ def import_rows(store: Store, rows: Sequence[Row]) -> tuple[int, int]:
     with Producer(store) as producer:
         new = [row for row in rows if row.number not in producer.ids]
         bulk = len(new) > BULK and store.disk.syncs_all
-        places, now = tree.Places(store.disk), store.now()
+        now = store.now()
         for row in new:
             if not producer.batch:
                 producer.begin(row.number)
             head = store.generation()
-            directory, name = row.place(head, now, places)
+            directory, name = row.place(head, now)
             producer.stage(directory, name, record(f"q{row.number}", head, names.iso(now), row.fields), bulk=bulk)
             producer.keys.add(row.digest, f"q{row.number}")
         if new:

@@ -71,7 +71,7 @@ def draft(values: dict[str, Json], settings: Settings, *, typed: bool = True) ->
         if key not in GIVEN:
             raise BadInput(f"There is no field {key!r}; the fields are {', '.join(GIVEN)}.")
     given = {key: value for key, value in values.items() if value is not None}
-    texts = {key: text(given.get(key, ""), key) for key in GIVEN if key != "priority"}
+    texts = {key: text(given[key], key) if key in given else "" for key in GIVEN if key != "priority"}
     new = Draft()
     new.given = frozenset(given)
     new.person_key = slug(texts["person"])
@@ -83,7 +83,7 @@ def draft(values: dict[str, Json], settings: Settings, *, typed: bool = True) ->
         raise BadInput(f"The source {texts['source']!r} has no letter or digit.")
     new.kind = kind(texts["kind"] or ("search" if new.source else "sweep"), settings)
     if len(names.channel_name(new.kind, new.source)) > names.CHANNEL_MAX:
-        raise BadInput("The source is too long: percent-encoded, with the kind, it exceeds 160 bytes.")
+        raise BadInput(f"The source is too long: percent-encoded, with the kind, it exceeds {names.CHANNEL_MAX} bytes.")
     new.query = query(texts["query"])
     wanted = given.get("priority", 0)
     new.priority = typed_priority(wanted) if typed and isinstance(wanted, str) else priority(wanted)
@@ -104,10 +104,11 @@ def text(value: Json, what: str) -> str:
         raise BadInput(f"The {what} holds a NUL character.")
     if len(value) > TEXT_MAX:
         raise BadInput(f"The {what} is longer than {TEXT_MAX:,} characters.")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise BadInput(f"The {what} is not UTF-8 text: {value!r}.") from None
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise BadInput(f"The {what} is not UTF-8 text: {value!r}.") from None
     return value
 
 

@@ -118,34 +118,35 @@ class Store:
 
         Raises FileNotFoundError when the name is gone, Undecodable, NewerFormat, OSError.
         """
-        return self.fold(path, self.disk.read(path))
-
-    def fold(self, path: str, data: bytes) -> Task:
-        """The task of this path and content. Raises Undecodable or NewerFormat."""
         state = layout.state_of(path)
-        return fold(names.parse(state, layout.base(path)), state, data, now=self.now(), max_tries=self.max_tries)
+        return self.fold(names.parse(state, layout.base(path)), state, self.disk.read(path))
+
+    def fold(self, name: Name, state: str, data: bytes) -> Task:
+        """The task of this name, state and content. Raises Undecodable or NewerFormat."""
+        now = self.now() if layout.holding(state) else ""  # a claim alone reads otherwise as time goes by
+        return fold(name, state, data, now=now, max_tries=self.max_tries)
 
     def tolerant(self, path: str) -> Task:
         """As `task`, but a record that cannot be read is a task with a problem; only FileNotFoundError is raised."""
-        text, state = layout.base(path), layout.state_of(path)
         try:
             return self.task(path)
         except FileNotFoundError:
             raise
         except (Undecodable, NewerFormat) as error:
-            return undecodable(text.split(".")[0], state, str(error))
+            problem = str(error)
         except OSError as error:
-            return undecodable(text.split(".")[0], state, f"The record cannot be read: {error.strerror}.")
+            problem = f"The record cannot be read: {error.strerror}."
+        return undecodable(layout.base(path).split(".")[0], layout.state_of(path), problem)
 
     # --- finding
 
-    def claimed_as(self, id: str, token: str) -> str | None:
-        """The path of the claim of this id under this token, if it is seen."""
+    def claimed_as(self, id: str, token: str) -> tuple[str, Name] | None:
+        """(path, fields of its name) of the claim of this id under this token, if it is seen."""
         for text in self.listing(names.CLAIMED):
             if text.startswith(id + "."):
                 name = parse(names.CLAIMED, text)
                 if name and name.token == token:
-                    return f"{names.CLAIMED}/{text}"
+                    return f"{names.CLAIMED}/{text}", name
         return None
 
     def locate(self, id: str) -> str:
@@ -170,20 +171,13 @@ class Store:
             layout.shard(names.DONE, number),
             layout.shard(names.FAILED, number),
             names.RECOVERING,
-            *self._near(number),
+            *tree.near(self.disk, number),
             *(self._far() if thorough else ()),
         ):
             for text in tree.listing(self.disk, directory):
                 if text.startswith(prefix) and parse(layout.state_of(directory), text):
                     return f"{directory}/{text}"
         return None
-
-    def _near(self, number: int) -> Iterator[str]:
-        """Where a pending task of this number most likely is: the two leaves of each channel at or below it."""
-        for priority in tree.priorities(self.disk):
-            for channel in tree.channels(self.disk, priority):
-                for first in sorted(f for f in tree.leaves(self.disk, channel) if f <= number)[-2:]:
-                    yield f"{channel}/q{first}"
 
     def _far(self) -> Iterator[str]:
         yield from tree.directories(self.disk)
@@ -225,17 +219,16 @@ class Store:
         self.disk.append(fd, line(entry))
         self.disk.sync(fd)
 
-    def ready_place(self, task: Task, head: str, places: tree.Places | None = None) -> tuple[str, str]:
-        """(directory, name) of a task that is ready to be claimed."""
-        channel = layout.channel(task.priority, task.kind, task.source)
-        leaf = (places or tree.Places(self.disk)).leaf(channel, int(task.id[1:]))
-        return leaf, names.pending_name(task.id, head)
-
-    def pending_place(self, task: Task, head: str, next_at: str, places: tree.Places | None = None) -> tuple[str, str]:
+    def pending_place(self, task: Task, head: str, next_at: str) -> tuple[str, str]:
         """(directory, name) of a task that is open again: waiting until the stamp `next_at`, or ready."""
         if next_at > self.now():
             return layout.bucket(next_at), names.pending_name(task.id, head, next_at)
-        return self.ready_place(task, head, places)
+        return ready_leaf(task), names.pending_name(task.id, head)
+
+
+def ready_leaf(task: Task) -> str:
+    """The directory in which a task is claimed."""
+    return layout.leaf(task.priority, names.channel_name(task.kind, task.source), int(task.id[1:]))
 
 
 def parse(state: str, text: str) -> Name | None:

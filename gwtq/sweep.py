@@ -11,7 +11,7 @@ from errno import EEXIST, ENOTEMPTY
 
 from . import layout, names, tree
 from .errors import Corrupt, DiskError, NewerFormat, Undecodable
-from .store import TRIES_MAX, parse
+from .store import TRIES_MAX, parse, ready_leaf
 from .task import EXPIRED, undecodable
 
 TYPE_CHECKING = False
@@ -73,19 +73,18 @@ def expired(store: Store, work: Pass) -> None:
     if not found:
         return
     start = store.clock.chance(1)[0] % len(found)  # so that sweepers at work together begin with different entries
-    places = tree.Places(store.disk)
     for path, name in found[start:] + found[:start]:
         if claim_key(name) in work.stuck:
             continue
         work.seen = True
         try:
-            recover(store, path, name, work.recovered, places)
+            recover(store, path, name, work.recovered)
         except (OSError, DiskError, NewerFormat) as error:
             work.stuck.add(claim_key(name))
             store.notify(f"{name.id} cannot be taken back from {name.lane}: {sentence(error)}")
 
 
-def recover(store: Store, path: str, name: Name, recovered: Recovered, places: tree.Places) -> None:
+def recover(store: Store, path: str, name: Name, recovered: Recovered) -> None:
     """Return one expired claim, from claimed/ or from recovering/ where another sweeper left it.
 
     Raises OSError, DiskError or NewerFormat, which leave the task where the next sweep finds it.
@@ -103,7 +102,7 @@ def recover(store: Store, path: str, name: Name, recovered: Recovered, places: t
         if not store.move(path, names.RECOVERING, taken, sync=False):
             return
         try:
-            task = store.fold(held, store.disk.content(fd))
+            task = store.fold(name, names.RECOVERING, store.disk.content(fd))
         except Undecodable as error:
             park(store, held, name, str(error), recovered)
             return
@@ -121,7 +120,7 @@ def recover(store: Store, path: str, name: Name, recovered: Recovered, places: t
     if failed:
         directory, text = layout.shard(names.FAILED, name.number), names.settled_name(name.id, head)
     else:
-        directory, text = store.ready_place(task, head, places)
+        directory, text = ready_leaf(task), names.pending_name(name.id, head)
     if store.move(held, directory, text, sync=True):
         recovered.rows.append((name.id, names.FAILED if failed else names.PENDING, name.lane))
         if failed:
@@ -138,7 +137,6 @@ def park(store: Store, path: str, name: Name, problem: str, recovered: Recovered
 def promote(store: Store, work: Pass) -> None:
     """Move what fell due from waiting/ to where it can be claimed. Not synced: it can be done again."""
     now = store.now()
-    places = tree.Places(store.disk)
     for bucket in tree.waiting(store.disk, now):
         left = False
         for text in tree.listing(store.disk, bucket):
@@ -147,15 +145,15 @@ def promote(store: Store, work: Pass) -> None:
                 left = True
             else:
                 work.seen = True
-                _promote(store, f"{bucket}/{text}", name, places, work)
+                _promote(store, f"{bucket}/{text}", name, work)
         if not left:
             tree.prune(store.disk, bucket)
 
 
-def _promote(store: Store, path: str, name: Name, places: tree.Places, work: Pass) -> None:
+def _promote(store: Store, path: str, name: Name, work: Pass) -> None:
     try:
         task = store.task(path)
-        store.move(path, store.ready_place(task, name.head, places)[0], layout.base(path), sync=False)
+        store.move(path, ready_leaf(task), layout.base(path), sync=False)
     except FileNotFoundError:
         return
     except Undecodable as error:

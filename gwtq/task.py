@@ -49,39 +49,17 @@ class Task:
     task has status failed and the problem as its note.
     """
 
-    __slots__ = (*COLUMNS, "entries", "problem", "state")
-
-    id: str
-    person_key: str
-    person_label: str
-    kind: str
-    source: str
-    query: str
-    priority: int
-    status: str
-    lane: str
-    claimed_at: str
-    done_at: str
-    result: str
-    evidence: str
-    tries: int
-    next_at: str
-    note: str
-    token: str
-    lease_until: str
-    dedupe_key: str
-    state: str
-    entries: list[dict[str, Json]]
-    problem: str
+    person_key = person_label = kind = source = query = ""
+    priority = 0
+    status = lane = claimed_at = done_at = result = evidence = ""
+    tries = 0
+    next_at = note = token = lease_until = dedupe_key = ""
+    problem = ""
 
     def __init__(self, id: str, state: str) -> None:
-        for column in COLUMNS:
-            setattr(self, column, "")
         self.id = id
         self.state = state
-        self.priority = self.tries = 0
-        self.entries = []
-        self.problem = ""
+        self.entries: list[dict[str, Json]] = []
 
     def row(self) -> list[str | int]:
         """The 19 columns in order."""
@@ -108,28 +86,27 @@ def chain(data: bytes, head: str) -> list[dict[str, Json]]:
     links: list[dict[str, Json]] = []
     gen: Json = head
     while gen is not None:
-        found = by_gen.pop(gen, []) if isinstance(gen, str) else []
-        if not found:
+        entry = by_gen.pop(gen, None) if isinstance(gen, str) else None
+        if not entry:
+            if entry is not None:
+                raise Undecodable(f"two entries carry the generation {gen}.")
             lost = f"the entry {gen} is not in the file, or does not decode."
             raise Undecodable(lost if by_gen or links else "no entry decodes.")
-        if len(found) > 1:
-            raise Undecodable(f"two entries carry the generation {gen}.")
-        links += found
-        gen = found[0].get("prev")
+        links.append(entry)
+        gen = entry.get("prev")
     links.reverse()
-    for entry in links:
-        if entry.get("event") not in EVENTS:
-            raise NewerFormat(
-                f"It holds an entry of the kind {entry.get('event')!r}, which this version does not know."
-            )
-    first, *others = [entry["event"] == ADD for entry in links]
-    if not first or any(others):
+    events = [entry.get("event") for entry in links]
+    for event in events:
+        if event not in EVENTS:
+            raise NewerFormat(f"It holds an entry of the kind {event!r}, which this version does not know.")
+    if events[0] != ADD or ADD in events[1:]:
         raise Undecodable("the chain does not begin with the task as added.")
     return links
 
 
-def _by_generation(data: bytes) -> dict[str, list[dict[str, Json]]]:
-    by_gen: dict[str, list[dict[str, Json]]] = {}
+def _by_generation(data: bytes) -> dict[str, dict[str, Json]]:
+    """The entries of a file by their names; an empty one where two have the same."""
+    by_gen: dict[str, dict[str, Json]] = {}
     for raw in data.split(b"\n"):
         if not raw or raw.isspace():
             continue
@@ -141,7 +118,7 @@ def _by_generation(data: bytes) -> dict[str, list[dict[str, Json]]]:
             continue  # torn, or not ours: off the chain unless something points to it
         gen = entry.get("gen") if isinstance(entry, dict) else None
         if isinstance(gen, str) and isinstance(entry, dict):
-            by_gen.setdefault(gen, []).append(entry)
+            by_gen[gen] = {} if gen in by_gen else entry
     return by_gen
 
 
@@ -155,8 +132,11 @@ def fold(name: names.Name, state: str, data: bytes, *, now: str, max_tries: int)
     first = task.entries[0]
     if first.get("id") != name.id:
         raise Undecodable(f"it is the record of {first.get('id')!r}, under the name of {name.id}.")
-    for key in _FIRST.intersection(first):
-        setattr(task, key, _text(first, key))
+    for key, value in first.items():
+        if key in _FIRST:
+            if not isinstance(value, str):
+                raise _not_a_text(key)
+            setattr(task, key, value)
     task.priority = _number(first, "priority")
     task.tries = _number(first, "tries")
     for entry in task.entries[1:]:
@@ -223,8 +203,12 @@ def _present(task: Task, name: names.Name, now: str, max_tries: int) -> None:
 def _text(entry: dict[str, Json], key: str) -> str:
     value = entry.get(key, "")
     if not isinstance(value, str):
-        raise Undecodable(f"its field {key!r} is not a text.")
+        raise _not_a_text(key)
     return value
+
+
+def _not_a_text(key: str) -> Undecodable:
+    return Undecodable(f"its field {key!r} is not a text.")
 
 
 def _number(entry: dict[str, Json], key: str) -> int:

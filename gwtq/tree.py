@@ -1,9 +1,8 @@
-"""The tree under pending/ is the index: which ready task is next, and where a task goes.
+"""The tree under pending/ is the index: which ready task is next.
 
-One directory per priority, in it one per channel (kind and source), in it leaves. A leaf is named by its first id
-rounded down to a multiple of 64, so its name is a lower bound for the ids in it; it is full at 64 tasks or at as many
-as there are leaves, so that n tasks make about √n leaves of √n names and a claim reads about 2√n names. Strict order
-(highest priority, then lowest number) needs only that bound.
+One directory per priority, in it one per *block* and channel (kind and source), in it leaves. A block is for 50,000
+ids, a leaf for 250; each is named by the first of them, so where a task lies follows from the task, and a name is a
+lower bound for the ids below it. That bound is all that strict order (highest priority, then lowest number) needs.
 
 Readers remove no directory. Who claims the last task of a leaf may, so whoever moves a task into one must expect it to
 be gone (`Store.move`).
@@ -11,8 +10,8 @@ be gone (`Store.move`).
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from heapq import heappop, heappush
+from itertools import groupby
 
 from . import layout, names
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from .disk import Disk
 
 
-_LEAF = frozenset("q0123456789")
+_CHANNEL = names.DIGITS_MAX + 1  # where the channel begins in a block's name
 
 
 def listing(disk: Disk, path: str) -> list[str]:
@@ -45,31 +44,31 @@ def priorities(disk: Disk) -> list[int]:
     return sorted(found, reverse=True)
 
 
-def channels(disk: Disk, priority: int, kinds: Collection[str] = (), sources: Collection[str] = ()) -> list[str]:
-    """The channels of a priority: those of the given kinds and for the given sources, where any are given."""
-    base = f"{names.PENDING}/{priority}"
-    if kinds and sources:
-        return [f"{base}/{names.channel_name(k, s)}" for k in kinds for s in sources]
-    found = []
-    for name in listing(disk, base):
-        try:
-            kind, source = names.parse_channel(name)
-        except names.BadName:
-            continue
-        if (not kinds or kind in kinds) and (not sources or source in sources):
-            found.append(f"{base}/{name}")
-    return found
+def blocks(
+    disk: Disk, priority: int, kinds: Collection[str] = (), sources: Collection[str] = ()
+) -> Iterator[tuple[int, list[str]]]:
+    """The blocks of a priority as (first id, one directory for each channel), lowest first: of the given kinds and
+    sources, where any are given. Twenty channels of a million tasks make four hundred names; few are looked at."""
+    there = sorted(listing(disk, f"{names.PENDING}/{priority}"))
+    wanted = {channel for channel in {name[_CHANNEL:] for name in there} if _fits(channel, kinds, sources)}
+    if wanted:
+        for first, found in groupby(there, key=_block_first):
+            paths = [f"{names.PENDING}/{priority}/{name}" for name in found if name[_CHANNEL:] in wanted]
+            if first >= 0 and paths:
+                yield first, paths
 
 
-def leaves(disk: Disk, channel: str) -> list[int]:
-    """The numbers that the leaves of a channel begin with, in no order."""
-    found = listing(disk, channel)
-    if _LEAF.issuperset("".join(found)):  # no foreign name among them: a thousand leaves are read for one claim
-        try:
-            return [int(name[1:]) for name in found]
-        except ValueError:
-            pass
-    return [first for first in map(layout.leaf_first, found) if first >= 0]
+def _block_first(name: str) -> int:
+    first, _, _ = name.partition(".")
+    return layout.parse_first_id(first, layout.BLOCK_IDS)
+
+
+def _fits(channel: str, kinds: Collection[str], sources: Collection[str]) -> bool:
+    try:
+        kind, source = names.parse_channel(channel)
+    except names.BadName:
+        return False
+    return (not kinds or kind in kinds) and (not sources or source in sources)
 
 
 def ordered(
@@ -77,96 +76,76 @@ def ordered(
 ) -> Iterator[tuple[int, str, bool]]:
     """The ready tasks as (number, path, last of its leaf), highest priority first, then lowest number.
 
-    Read as far as it is consumed. With `tidy`, empty leaves, channels and priorities that are met are
+    Read as far as it is consumed. With `tidy`, empty leaves, blocks and priorities that are met are
     removed: for claims, never for readers.
     """
     for priority in priorities(disk):
-        found = channels(disk, priority, kinds, sources)
-        if not found and tidy and not (kinds or sources):
+        empty = True
+        for _, found in blocks(disk, priority, kinds, sources):
+            empty = False
+            yield from _merged(disk, found, tidy)
+        if empty and tidy and not (kinds or sources):
             disk.remove_dir(f"{names.PENDING}/{priority}")
-        yield from _merged(disk, found, tidy)
 
 
 def _merged(disk: Disk, found: list[str], tidy: bool) -> Iterator[tuple[int, str, bool]]:
-    """The tasks of several channels by number. One heap holds, by its lower bound, the first leaf of each channel that
-    was not read yet, and the first task of each leaf that was; the names behind each are in order."""
+    """The tasks of several blocks by number. One heap holds, by its lower bound, the first leaf of each block that was
+    not read yet, and the first task of each leaf that was; each with the names of those that follow."""
     heap: list[tuple[int, bool, str, list[str]]] = []
-    for channel in found:
-        if not _push(heap, False, channel, _falling(listing(disk, channel))) and tidy:
-            prune(disk, channel)
+    for block in found:
+        if not _push_leaf(heap, block, listing(disk, block)) and tidy:
+            prune(disk, block)
     while heap:
-        number, read, path, names_left = heappop(heap)
-        name = names_left.pop()
-        more = _push(heap, read, path, names_left)
-        if read:
-            yield number, f"{path}/{name}", not more
+        number, is_task, path, others = heappop(heap)
+        if is_task:
+            more = _push_task(heap, layout.parent(path), others)
+            yield number, path, not more
         else:
-            leaf = f"{path}/{name}"
-            if not _push(heap, True, leaf, _falling(listing(disk, leaf))) and tidy:
-                prune(disk, leaf)
+            _push_leaf(heap, layout.parent(path), others)
+            if not _push_task(heap, path, _falling(listing(disk, path))) and tidy:
+                prune(disk, path)
+
+
+def _push_leaf(heap: list[tuple[int, bool, str, list[str]]], block: str, found: list[str]) -> bool:
+    """Put the first leaf of these into the heap; False if there is none. Most claims need no second: no sort."""
+    while found:
+        name = min(found)
+        found.remove(name)
+        first = layout.parse_first_id(name, layout.LEAF_IDS)
+        if first >= 0:
+            heappush(heap, (first, False, f"{block}/{name}", found))
+            return True
+    return False
+
+
+def _push_task(heap: list[tuple[int, bool, str, list[str]]], leaf: str, falling: list[str]) -> bool:
+    """Put the first task of these into the heap; False if there is none."""
+    while falling:
+        name = falling.pop()
+        number = names.number_of(name)
+        if number:
+            heappush(heap, (number, True, f"{leaf}/{name}", falling))
+            return True
+    return False
 
 
 def _falling(found: list[str]) -> list[str]:
-    """Names that begin with an id, the lowest last. Sorted as text and then by the length of the id: a claim on a
-    million tasks reads two thousand names, and only those that it may take are parsed."""
+    """The names of a leaf's tasks by their number, the lowest last, in C: of two hundred names that a claim may read,
+    only those that it may take are parsed. Numbers sort as text does among those of one length."""
+    plain = max(map(len, found), default=0) <= names.READY_NAME_MAX
     found.sort(reverse=True)
-    found.sort(key=_id_length, reverse=True)
+    found.sort(key=len if plain else _id_length, reverse=True)  # a task that once waited has a longer name
     return found
 
 
 def _id_length(name: str) -> int:
-    at = name.find(".")
-    return len(name) if at < 0 else at
-
-
-def _push(heap: list[tuple[int, bool, str, list[str]]], read: bool, path: str, names_left: list[str]) -> bool:
-    """Put the leaves of a channel, or the tasks of a leaf that was read, into the heap; False if there are none."""
-    number_of = names.number_of if read else layout.leaf_first
-    while names_left:
-        number = number_of(names_left[-1])
-        if number >= read:  # a leaf may begin at 0, an id may not
-            heappush(heap, (number, read, path, names_left))
-            return True
-        names_left.pop()  # not ours
-    return False
+    return len(name.partition(".")[0])
 
 
 def prune(disk: Disk, path: str) -> None:
     """Remove a directory below pending/ and its parents there, as far as they are empty."""
     while path not in (names.PENDING, layout.WAITING) and disk.remove_dir(path):
         path = layout.parent(path)
-
-
-class Places:
-    """Where tasks go that become ready: for one operation, which counts what it puts there itself."""
-
-    def __init__(self, disk: Disk) -> None:
-        self._disk = disk
-        self._leaves: dict[str, list[int]] = {}
-        self._counts: dict[str, int] = {}
-
-    def leaf(self, channel: str, number: int) -> str:
-        """The leaf of this channel whose range holds the number; a new one where that is full."""
-        firsts = self._leaves.get(channel)
-        if firsts is None:
-            firsts = self._leaves[channel] = sorted(leaves(self._disk, channel))
-        at = bisect_right(firsts, number)
-        new = number // layout.LEAF_STEP * layout.LEAF_STEP
-        if at and (firsts[at - 1] == new or self._count(channel, firsts[at - 1]) < max(layout.LEAF_STEP, len(firsts))):
-            first = firsts[at - 1]
-        else:
-            first = new
-            firsts.insert(at, new)
-        leaf = f"{channel}/q{first}"
-        if leaf in self._counts:
-            self._counts[leaf] += 1
-        return leaf
-
-    def _count(self, channel: str, first: int) -> int:
-        leaf = f"{channel}/q{first}"
-        if leaf not in self._counts:
-            self._counts[leaf] = len(listing(self._disk, leaf))
-        return self._counts[leaf]
 
 
 def waiting(disk: Disk, until: str) -> Iterator[str]:
@@ -181,12 +160,28 @@ def waiting(disk: Disk, until: str) -> Iterator[str]:
                 yield f"{layout.WAITING}/{day}/{minute}"
 
 
+def leaves(disk: Disk) -> Iterator[str]:
+    """Every leaf, in no order."""
+    for priority in priorities(disk):
+        for _, found in blocks(disk, priority):
+            for block in found:
+                for name in listing(disk, block):
+                    if layout.parse_first_id(name, layout.LEAF_IDS) >= 0:
+                        yield f"{block}/{name}"
+
+
+def near(disk: Disk, number: int) -> Iterator[str]:
+    """The leaves in which the ready task of this number may lie: one of each priority and channel."""
+    for priority in priorities(disk):
+        for first, found in blocks(disk, priority):
+            if first <= number < first + layout.BLOCK_IDS:
+                for block in found:
+                    yield f"{block}/{layout.first_id(number, layout.LEAF_IDS)}"
+
+
 def directories(disk: Disk) -> Iterator[str]:
     """Every directory below pending/ that holds tasks: the leaves, then the buckets."""
-    for priority in priorities(disk):
-        for channel in channels(disk, priority):
-            for first in leaves(disk, channel):
-                yield f"{channel}/q{first}"
+    yield from leaves(disk)
     yield from waiting(disk, "99999999T9999")
 
 

@@ -7,6 +7,7 @@ In an exported table a text that a spreadsheet would run as a formula gets one m
 from __future__ import annotations
 
 import os
+from operator import attrgetter
 
 from . import names, rules
 from .disk import FileLock
@@ -48,12 +49,15 @@ def unescape(text: str) -> str:
 
 
 _FORMULA = ("=", "+", "-", "@")
-_MAYBE_FORMULA = frozenset((*_FORMULA, "'"))  # what a cell begins with that may have to be escaped
+_MAYBE_FORMULA = [f"\t{start}" for start in (*_FORMULA, "'")]  # the first cell, an id, is none
+
+
+_row = attrgetter(*COLUMNS)
 
 
 def line(task: Task) -> str:
     """A row as `claim` and `list` print it."""
-    texts = [str(value) for value in task.row()]
+    texts = list(map(str, _row(task)))
     if not "".join(texts).isprintable():  # most rows are, and one look at the whole is cheaper than one at each cell
         texts = [cell(text) for text in texts]
     return "\t".join(texts)
@@ -66,9 +70,8 @@ def lines(store: Store) -> Iterator[str]:
     yield HEADER
     for task in look.tasks(store):
         row = line(task)
-        texts = row.split("\t")
-        if not _MAYBE_FORMULA.isdisjoint([text[:1] for text in texts]):
-            cells = zip(COLUMNS, texts)
+        if any(start in row for start in _MAYBE_FORMULA):
+            cells = zip(COLUMNS, row.split("\t"))
             row = "\t".join([text if key in PLAIN else escape(text) for key, text in cells])
         yield row
 
@@ -193,7 +196,7 @@ def _check(task: Task) -> None:
     if rules.slug(task.source) != task.source:
         raise BadInput(f"The source {task.source!r} is no slug; {rules.slug(task.source)!r} would be one.")
     if len(names.channel_name(task.kind, task.source)) > names.CHANNEL_MAX:
-        raise BadInput("The source is too long: percent-encoded, with the kind, it exceeds 160 bytes.")
+        raise BadInput(f"The source is too long: percent-encoded, with the kind, it exceeds {names.CHANNEL_MAX} bytes.")
     if task.status == "open" and (task.lane or task.claimed_at):
         raise BadInput("It is open, and has a lane or a claimed_at.")
     if task.status == "claimed":

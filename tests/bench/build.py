@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from gwtq import Queue, layout, names, produce, tree
-from gwtq.disk import Disk
+from gwtq import Queue, layout, names, produce
 from gwtq.idset import IdSet
 
 CHUNK = 10_000
@@ -53,11 +52,10 @@ def settled(path, count, first=1):
 
 def pending(queue, count, *, channels=1, first=1):
     """Lay out so many ready tasks, spread evenly over channels, in the leaves where `add_many` would have put them."""
-    places = tree.Places(Disk(queue.path))
 
     def place(number):
         source = f"archive-{number % channels}"
-        leaf = places.leaf(layout.channel(0, "search", source), number)
+        leaf = layout.leaf(0, names.channel_name("search", source), number)
         return leaf, names.pending_name(f"q{number}", HEAD), source, b""
 
     _lay_out(queue.path, range(first, first + count), place)

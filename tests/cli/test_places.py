@@ -327,7 +327,7 @@ def test_a_conflict_copy_of_a_task_is_named_by_doctor_and_never_handed_out(gwtq,
 def test_foreign_files_do_not_keep_a_claim_from_saying_that_nothing_is_due(gwtq, cola):
     gwtq("init")
     litter(cola)
-    for directory in ("pending/5/search.gaceta/q64", layout.bucket("20200101T000000Z")):
+    for directory in ("pending/5/0000000000.search.gaceta/0000000250", layout.bucket("20200101T000000Z")):
         (cola / directory).mkdir(parents=True)
     litter(cola / "pending" / "5")
     litter(cola / "pending" / "waiting")

@@ -98,7 +98,7 @@ def copied(store, path, held):
 
 
 def claimed_by_id(store, id):
-    found = [path for path, name in store.parsed(names.CLAIMED) if name.id == id]
+    found = [(path, name) for path, name in store.parsed(names.CLAIMED) if name.id == id]
     return found[0] if found else None
 
 
@@ -443,7 +443,7 @@ MUTANTS = [
         "the chain followed by position",
         task,
         "chain",
-        'gen = found[0].get("prev")',
+        'gen = entry.get("prev")',
         "gen = before(data, gen)",
         the_first_settle_stays,
     ),
@@ -501,7 +501,7 @@ MUTANTS = [
         "ids in the order of their text",
         tree,
         "_falling",
-        "found.sort(key=_id_length, reverse=True)",
+        "found.sort(key=len if plain else _id_length, reverse=True)",
         "pass",
         a_lower_number_goes_first,
     ),

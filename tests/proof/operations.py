@@ -393,9 +393,9 @@ def doctor():
     world = queue_of({}, {"person": "Bo"}, {"person": "Cy"})
     hand(world, "remove_dir", names.RECOVERING)
     (path,) = [path for path, _, name, _ in tasks_of(world) if name.id == "q1"]
-    for directory in ("pending/7", "pending/7/search.x", "pending/7/search.x/q0"):
+    for directory in ("pending/7", "pending/7/0000000000.search.x", "pending/7/0000000000.search.x/0000000000"):
         hand(world, "make_dir", directory)
-    hand(world, "rename", path, f"pending/7/search.x/q0/{layout.base(path)}")
+    hand(world, "rename", path, f"pending/7/0000000000.search.x/0000000000/{layout.base(path)}")
     keyed = next(
         path for path, data in world.tree().items() if path.startswith(layout.KEYS) and b" q2" in (data or b"")
     )

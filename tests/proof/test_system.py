@@ -319,7 +319,7 @@ def first(calls, name, part, start=0):
     [
         ("done", ["--result", "hit"], "/done/0m/0k"),
         ("fail", ["--final"], "/failed/0m/0k"),
-        ("release", [], "/pending/0/sweep/q0"),
+        ("release", [], "/pending/0/0000000000.sweep/0000000000"),
     ],
 )
 def test_a_settle_syncs_the_line_then_renames_then_syncs_the_directory(traced, tmp_path, verb, options, target):

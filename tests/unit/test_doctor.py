@@ -54,8 +54,8 @@ def wrong_shard(queue):
 
 def wrong_channel(queue):
     here = place(queue, "q4")
-    os.makedirs(Path(queue.path, "pending/9/sweep/q0"))
-    here.rename(Path(queue.path, "pending/9/sweep/q0", here.name))
+    os.makedirs(Path(queue.path, "pending/9/0000000000.sweep/0000000000"))
+    here.rename(Path(queue.path, "pending/9/0000000000.sweep/0000000000", here.name))
     return "wrong directory"
 
 

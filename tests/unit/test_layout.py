@@ -34,45 +34,33 @@ def test_a_task_waits_is_held_or_has_ended(state, holding, settled):
 @pytest.mark.parametrize(
     ("priority", "kind", "source", "path"),
     [
-        (100, "search", "gaceta", "pending/100/search.gaceta"),
-        (0, "sweep", "", "pending/0/sweep"),
-        (-5, "search", "лев", "pending/-5/search.%D0%BB%D0%B5%D0%B2"),
-        (1, "search", "../..", "pending/1/search.%2E%2E%2F%2E%2E"),
+        (100, "search", "gaceta", "pending/100/0000100000.search.gaceta/0000123250"),
+        (0, "sweep", "", "pending/0/0000100000.sweep/0000123250"),
+        (-5, "search", "лев", "pending/-5/0000100000.search.%D0%BB%D0%B5%D0%B2/0000123250"),
+        (1, "search", "../..", "pending/1/0000100000.search.%2E%2E%2F%2E%2E/0000123250"),
     ],
 )
-def test_ready_tasks_lie_by_priority_and_channel(priority, kind, source, path):
-    assert layout.channel(priority, kind, source) == path
+def test_ready_tasks_lie_by_priority_block_channel_and_leaf(priority, kind, source, path):
+    assert layout.leaf(priority, names.channel_name(kind, source), 123_456) == path
 
 
 @steady
 @given(numbers)
-def test_no_id_in_a_new_leaf_is_below_its_name(number):
-    first = layout.leaf_first(layout.leaf_name(number))
-    assert first % 64 == 0
-    assert first <= number < first + 64
+def test_no_id_in_a_leaf_or_block_is_below_its_name(number):
+    block, leaf = layout.leaf(0, "search.gaceta", number).split("/")[2:]
+    assert int(leaf) <= number < int(leaf) + 250 == layout.parse_first_id(leaf, 250) + 250
+    first, _, channel = block.partition(".")
+    assert int(first) <= number < int(first) + 50_000 == layout.parse_first_id(first, 50_000) + 50_000
+    assert channel == "search.gaceta"
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "q",
-        "64",
-        "Q64",
-        "q1",
-        "q65",
-        "q064",
-        "q-64",
-        "q 64",
-        "q6_4",
-        "q64 ",
-        "q64.x",
-        "q\u0666\u0664",
-        "q" + "64" * 6,
-    ],
-)
-def test_what_is_no_leaf_has_no_first_number(text):
-    assert layout.leaf_first(text) == -1
+    ["", "q", "250", "000000250", "00000000250", "0000000251", "q000000250", "-000000250", " 000000250", "00000_0250",
+     "0000000250 ", "000000025.", "000000025\u0660"],
+)  # fmt: skip
+def test_what_is_no_leaf_has_no_first_id(text):
+    assert layout.parse_first_id(text, 250) == -1
 
 
 def test_waiting_tasks_lie_by_the_day_and_minute_they_fall_due():
@@ -90,8 +78,8 @@ def test_settled_tasks_lie_a_thousand_to_a_directory(number, path):
 
 @pytest.mark.parametrize(
     "directory",
-    ["pending/100/search.gaceta/q64", "pending/-5/search.%D0%BB/q0", "pending/waiting/20261130/20261130T1905Z",
-     "claimed", "failed/0m/12k"],
+    ["pending/100/0000000000.search.gaceta/0000000250", "pending/-5/0000000000.search.%D0%BB/0000000000",
+     "pending/waiting/20261130/20261130T1905Z", "claimed", "failed/0m/12k"],
 )  # fmt: skip
 def test_a_staged_directory_tells_where_it_goes(directory):
     staged = layout.staged_name(directory)
@@ -102,7 +90,7 @@ def test_a_staged_directory_tells_where_it_goes(directory):
 
 def test_the_longest_staged_directory_fits_into_a_name():
     channel = "k" * 40 + "." + "x" * (names.CHANNEL_MAX - 41)
-    leaf = f"{layout.PENDING}/{-(10**9)}/{channel}/{layout.leaf_name(names.ID_MAX)}"
+    leaf = layout.leaf(-(10**9), channel, names.ID_MAX)
     assert len(layout.staged_name(leaf)) <= names.NAME_MAX
 
 
