@@ -87,7 +87,7 @@ def changes(task: Task, wanted: dict[str, Json]) -> dict[str, Json]:
 
 
 def refresh(store: Store, id: str, wanted: dict[str, Json]) -> bool:
-    """Give an open task new fields, in place; False if it has them, or is not open any more. Durable on return."""
+    """Give an open task new fields, in place; False if it is not open any more. Durable on return."""
     for _ in range(TRIES_MAX):
         path = store.locate(id)
         if layout.state_of(path) != names.PENDING:
@@ -102,7 +102,7 @@ def refresh(store: Store, id: str, wanted: dict[str, Json]) -> bool:
             changed = changes(task, wanted)
             if not changed:
                 sweep.sync_directory(store, layout.parent(path))  # who made it so may have died before its sync
-                return False
+                return True
             head = store.generation()
             # refresh.1 append, synced. Nobody has to hold a task to append to it: the rename decides.
             store.append(fd, {"gen": head, "prev": name.head, "event": UPDATE, "at": names.iso(store.now()), **changed})

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+from stat import S_ISDIR
 
 from .errors import DiskError
 
@@ -44,13 +45,18 @@ class Disk:
         return os.listdir(self._prefix + path)
 
     def exists(self, path: str) -> bool:
-        """Is there something of this name?"""
-        return os.path.lexists(self._prefix + path)
+        """Is there something of this name? An error is no answer: it is raised."""
+        return self._mode(path) != 0
 
     def is_dir(self, path: str) -> bool:
         """Is there a directory of this name (not a link to one)?"""
-        full = self._prefix + path
-        return os.path.isdir(full) and not os.path.islink(full)
+        return S_ISDIR(self._mode(path))
+
+    def _mode(self, path: str) -> int:
+        try:
+            return os.lstat(self._prefix + path).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
 
     def read(self, path: str) -> bytes:
         """The whole content of a file, opened for reading only."""

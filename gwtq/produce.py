@@ -96,6 +96,7 @@ class Producer:
         self.store = store
         self.mends = mends
         self.disk = store.disk
+        self.kept: set[str] = set()  # what the batch was to refresh, and a lane took before
         self._lock = store.disk.lock(layout.LOCK)
 
     def __enter__(self) -> Producer:  # noqa: PYI034 (Self is not in 3.8)
@@ -171,7 +172,9 @@ class Producer:
             return
         for text in filter(None, data.decode("utf-8").split("\n")):  # a note may hold other line ends, like U+2028
             wanted: dict[str, Json] = loads(text)  # type: ignore[assignment]
-            refresh(self.store, str(wanted.pop("id")), wanted)
+            id = str(wanted.pop("id"))
+            if not refresh(self.store, id, wanted):
+                self.kept.add(id)
         self.disk.remove(f"{root}/{layout.REFRESHES}")
         sweep.sync_directory(self.store, root)
 
@@ -194,6 +197,7 @@ class Producer:
 
     def begin(self, first: int) -> None:
         """Start a batch whose first new id is `first` (0: it only refreshes)."""
+        self.kept.clear()
         head = self.store.generation()
         self.batch = f"q{first}.{head}" if first else f"{layout.REFRESH_ONLY}.{head}"
         self.disk.make_dir(f"{layout.TMP}/{self.batch}")
@@ -266,15 +270,16 @@ class _Batch:
         if self.matches:
             self.matches.make_sure()
         if len(self.refreshes) == 1 and not self.new:  # one rename is all or nothing by itself
-            ((refreshed_id, wanted),) = self.refreshes.items()
-            refreshed = refresh(self.store, refreshed_id, wanted)
-            return [(id, what if refreshed else Enqueued.KNOWN) for id, what in outcomes]
-        if self.refreshes and not self.producer.batch:
-            self.producer.begin(0)
-        if self.producer.batch:
-            refreshes = [{"id": id, **wanted} for id, wanted in self.refreshes.items()]
-            self.producer.commit(self.new, refreshes, bulk=self.bulk)
-        return outcomes
+            ((only, wanted),) = self.refreshes.items()
+            kept = set() if refresh(self.store, only, wanted) else {only}
+        else:
+            if self.refreshes and not self.producer.batch:
+                self.producer.begin(0)
+            if self.producer.batch:
+                refreshes = [{"id": id, **wanted} for id, wanted in self.refreshes.items()]
+                self.producer.commit(self.new, refreshes, bulk=self.bulk)
+            kept = self.producer.kept
+        return [(id, Enqueued.KNOWN if what == Enqueued.REFRESHED and id in kept else what) for id, what in outcomes]
 
     def _one(self, item: Prepared) -> tuple[str, str]:
         if self.matches:

@@ -54,7 +54,7 @@ class Store:
         self.settings = read_settings(disk)
         self.max_tries = self.settings.max_tries if max_tries is None else max_tries
         if self.settings.format > FORMAT:
-            newer = f"{disk.root} has format {self.settings.format}, this version knows {FORMAT}: update gwtq."
+            newer = _newer(disk, self.settings.format)
             if not reading:
                 raise NewerFormat(newer)
             notify(newer)
@@ -267,7 +267,8 @@ def present(store: Store) -> Iterator[tuple[int, str]]:
 
 
 def read_settings(disk: Disk) -> Settings:
-    """The settings of a queue. Raises NoSuchQueue, or BadData when queue.json does not decode."""
+    """The settings of a queue. Raises NoSuchQueue, or BadData when queue.json does not decode, or NewerFormat when it
+    is of a newer version that writes it otherwise."""
     try:
         data = disk.read(layout.SETTINGS)
     except FileNotFoundError:
@@ -278,7 +279,16 @@ def read_settings(disk: Disk) -> Settings:
         raise NoSuchQueue(
             f"{disk.root} is no directory. If it is a table, import it: `gwtq --queue cola import {disk.root}`."
         ) from None
+    value: Json = None
     try:
-        return Settings.from_json(loads(data.decode("utf-8")))
+        value = loads(data.decode("utf-8"))
+        return Settings.from_json(value)
     except ValueError as error:
+        format = value.get("format") if isinstance(value, dict) else None
+        if isinstance(format, int) and format > FORMAT:
+            raise NewerFormat(_newer(disk, format)) from None
         raise BadData(f"{disk.root}/{layout.SETTINGS} does not decode: {error}.") from None
+
+
+def _newer(disk: Disk, format: int) -> str:
+    return f"{disk.root} has format {format}, this version knows {FORMAT}: update gwtq."

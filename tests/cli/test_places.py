@@ -142,6 +142,13 @@ def test_writing_into_a_newer_queue_is_refused(gwtq, cola, add, line):
     assert tree(cola) == before
 
 
+@pytest.mark.parametrize("line", [*READ_LINES, *WRITE_LINES], ids=name_of)
+def test_a_newer_queue_whose_settings_look_otherwise_asks_for_a_newer_version(gwtq, cola, add, line):
+    add("Ana")
+    (cola / "queue.json").write_text('{"format": 2, "kinds": {"search": {}}, "max_tries": null}')
+    assert "has format 2, this version knows 1: update gwtq." in gwtq(*line, code=65).sentence
+
+
 def newer_entry(path: Path) -> None:
     """Put an entry of a kind that this version does not know on a task."""
     head = path.name.split(".")[1]

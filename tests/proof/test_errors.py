@@ -15,7 +15,7 @@ from . import operations, recovery
 from .operations import EXPIRE, LEASE, by, claims, holding, opened, queue_of, settles
 
 KINDS = ("ENOSPC", "EIO", "EACCES", "EMFILE", "short write")
-NEVER_FAIL = ("close", "unlock", "exists", "is_dir", "lock_is_free")  # by their contract: they answer
+NEVER_FAIL = ("close", "unlock", "lock_is_free")  # by their contract: they answer
 
 
 class Endless(BaseException):

@@ -695,3 +695,17 @@ def test_of_several_items_of_a_batch_that_add_one_task_the_last_counts(queue):
     told = queue.add_many([{"person": "Ana", "note": note} for note in ("a", "b", "a")], dedupe=True)
     assert told == [("q1", "added"), ("q1", "refreshed"), ("q1", "refreshed")]
     assert queue.find("q1").note == "a"
+
+
+@pytest.mark.parametrize("others", [[], [{"person": "Bo"}]], ids=["one refresh", "with a new task"])
+def test_a_task_that_a_lane_takes_before_its_refresh_is_known(queue, others, monkeypatch):
+    def late(store, id, wanted):
+        queue.claim("lane-1")
+        return refresh(store, id, wanted)
+
+    queue.add("Ana", note="a")
+    refresh = produce.refresh
+    monkeypatch.setattr(produce, "refresh", late)
+    told = queue.add_many([{"person": "Ana", "note": "b"}, *others], dedupe=True)
+    assert told == [("q1", "known"), *[("q2", "added")] * len(others)]
+    assert (queue.find("q1").note, queue.find("q1").status) == ("a", "claimed")

@@ -182,7 +182,7 @@ class Direct:
                 self.world.call(self.actor, "append", args[0], args[1][: len(args[1]) // 2])
             self.die()
             raise Crash
-        if at == self.fail_at and name not in ("close", "unlock", "exists", "is_dir", "lock_is_free"):
+        if at == self.fail_at and name not in ("close", "unlock", "lock_is_free"):
             if name == "append" and self.short:
                 self.world.call(self.actor, "append", args[0], args[1][: len(args[1]) // 2])
                 return len(args[1]) // 2
