@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-from . import commands, cycles, growth, whole
+from . import commands, cycles, growth, peers, whole
 from .measure import Curve
 
 
@@ -36,10 +36,15 @@ def unsafe(directory, size):
     yield from cycles.rows(directory, tasks=size.cycles * 60, cycles=size.cycles * 2, rounds=5, durable=False)
 
 
+def others(directory, size):
+    """One lane, against what other queues there are."""
+    yield from peers.rows(directory, cycles_a_round=size.cycles // 2, rounds=5)
+
+
 MEASURES = {
     "commands": commands.commands, "durable": durable, "unsafe": unsafe, "pending": growth.pending,
     "done": growth.settled, "idle": growth.idle, "batch": whole.batch, "dedupe": whole.dedupe,
-    "reading": whole.reading, "memory": whole.memory,
+    "reading": whole.reading, "memory": whole.memory, "peers": others,
 }  # fmt: skip
 
 
@@ -71,7 +76,6 @@ def line(row):
 def main():
     """Measure."""
     asked, rows, curves = options(), [], []
-    print("peers (persist-queue, litequeue, dirq, huey, fleetwright, leanqueue): not measured, skipped")
     print(f"{'measure':82} {'now':>10} {'floor':>5} {'aim':>5}")
     for name in asked.only or MEASURES:
         begun, directory = time.monotonic(), tempfile.mkdtemp(prefix="gwtq-bench-", dir=asked.dir)
