@@ -81,12 +81,8 @@ def lines(store: Store) -> Iterator[str]:
 
 def export(store: Store, path: str) -> int:
     """Write the table to `path`, whole or not at all; returns the number of tasks. Durable on return."""
-    target = os.path.realpath(path)
-    if os.path.isdir(target):
-        raise BadInput(f"{path!r} is a directory; name a file.")
+    target = _target(store, path)
     directory, name = os.path.split(target)
-    if not os.path.isdir(directory):
-        raise NoSuchFile(f"The directory {directory} does not exist.")
     temporary = os.path.join(directory, f".{name}.tmp")
     with FileLock(os.path.join(directory, f".{name}.lock")):  # an older table must not replace a newer one
         rows = _write(temporary, lines(store))
@@ -97,6 +93,20 @@ def export(store: Store, path: str) -> int:
         finally:
             os.close(fd)
     return rows - 1
+
+
+def _target(store: Store, path: str) -> str:
+    """What is to be replaced: a plain file outside the queue, or nothing yet. A device would be gone for everybody."""
+    target = os.path.realpath(path)
+    if os.path.isdir(target):
+        raise BadInput(f"{path!r} is a directory; name a file.")
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise BadInput(f"{path!r} is no plain file, and a table would replace it; `gwtq export -o -` prints the table.")
+    if not os.path.isdir(os.path.dirname(target)):
+        raise NoSuchFile(f"The directory {os.path.dirname(target)} does not exist.")
+    if target.startswith(os.path.realpath(store.disk.root) + os.sep):
+        raise BadInput(f"{path!r} is inside the queue's own directory; name a file elsewhere.")
+    return target
 
 
 def _write(path: str, rows: Iterable[str]) -> int:

@@ -396,6 +396,26 @@ def test_an_export_needs_a_place_to_go(queue, tmp_path):
         queue.export(str(tmp_path / "nowhere" / "cola.tsv"))
 
 
+def test_an_export_does_not_replace_a_device_or_a_pipe(queue, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    os.symlink(pipe, tmp_path / "link")
+    for path in (pipe, tmp_path / "link"):
+        with pytest.raises(BadInput, match="is no plain file, and a table would replace it"):
+            queue.export(str(path))
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("inside", ["seq", "queue.json", "new.tsv", "done/new.tsv"])
+def test_an_export_goes_nowhere_into_the_queue(queue, tmp_path, inside):
+    os.symlink(tmp_path / "cola", tmp_path / "link")
+    before = sorted(path for path in tmp_path.rglob("*"))
+    for root in ("cola", "link"):
+        with pytest.raises(BadInput, match="is inside the queue's own directory"):
+            queue.export(str(tmp_path / root / inside))
+    assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
 def test_an_export_to_a_link_replaces_what_it_points_to(queue, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     os.symlink(tmp_path / "elsewhere" / "real.tsv", tmp_path / "link.tsv")
