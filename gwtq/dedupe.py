@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from . import layout, names, sweep
+from .disk import TRIES_MAX
 from .errors import Corrupt, Undecodable
 from .keys import digest_of
-from .store import TRIES_MAX, ready_leaf
+from .store import ready_leaf
 from .task import UPDATE
 
 TYPE_CHECKING = False

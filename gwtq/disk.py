@@ -26,6 +26,7 @@ READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe unde
 READ_DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 CHUNK = 1 << 20
+TRIES_MAX = 20  # bound of every "look again"; past it the fault is ours
 
 
 class Disk:
@@ -130,18 +131,25 @@ class Disk:
                 os.close(fd)
 
     def make_dir(self, path: str) -> None:
-        """Make a directory and its parents, as far as they are missing. The root itself must be there."""
-        try:
-            os.mkdir(self._prefix + path)
-        except FileExistsError:
-            if not os.path.isdir(self._prefix + path):
-                raise
-        except FileNotFoundError:
-            parent = path.rpartition("/")[0]
-            if not parent:
-                raise
-            self.make_dir(parent)
-            self.make_dir(path)
+        """Make a directory and its parents, as far as they are missing. The root itself must be there.
+
+        Claims remove empty directories, also between two calls of this one: what is gone again is made again.
+        """
+        for _ in range(TRIES_MAX):
+            try:
+                return os.mkdir(self._prefix + path)
+            except FileExistsError:
+                mode = self._mode(path)
+                if S_ISDIR(mode):
+                    return None
+                if mode:
+                    raise
+            except FileNotFoundError:
+                parent = path.rpartition("/")[0]
+                if not parent:
+                    raise
+                self.make_dir(parent)
+        raise DiskError(f"{self.root}/{path} is removed again and again.")
 
     def open_dir(self, path: str) -> int:
         """A directory to rename into and to sync, whatever becomes of its name meanwhile."""

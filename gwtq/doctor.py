@@ -194,12 +194,12 @@ def right_place(store: Store, entry: Entry) -> Iterator[Finding]:
         return
     if right == here or not store.disk.exists(entry.path):
         return
-    yield Finding(
-        entry.path,
-        f"the task lies in the wrong directory, where no claim or show finds it; it belongs in {right}",
-        "it is moved there",
-        lambda: store.move(entry.path, right, layout.base(entry.path), sync=True),
-    )
+    problem = f"the task lies in the wrong directory, where no claim or show finds it; it belongs in {right}"
+    if store.disk.exists(f"{right}/{layout.base(entry.path)}"):  # a rename would replace it
+        yield Finding(entry.path, problem, "a file of this name is there already: compare them, remove one")
+    else:
+        move = lambda: store.move(entry.path, right, layout.base(entry.path), sync=True)  # noqa: E731
+        yield Finding(entry.path, problem, "it is moved there", move)
 
 
 def state_fits(store: Store, entry: Entry) -> Iterator[Finding]:

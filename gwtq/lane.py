@@ -8,9 +8,10 @@ rename, synced.
 from __future__ import annotations
 
 from . import layout, names, sweep, tree
+from .disk import TRIES_MAX
 from .errors import Corrupt, NewerFormat, NoSuchTask, Refused, Undecodable
 from .rules import backoff
-from .store import TRIES_MAX, parse
+from .store import parse
 from .task import DONE, FAIL
 
 TYPE_CHECKING = False

@@ -94,6 +94,12 @@ def staged_target(name: str) -> str:
     return name.replace("+", "/")
 
 
+def is_staged(name: str) -> bool:
+    """Is this the name of a directory in a batch? Its list of refreshes is a file, and what somebody put there is not
+    ours to move."""
+    return staged_target(name).partition("/")[0] in STATES
+
+
 def is_batch(name: str) -> bool:
     """Is this name in tmp/ a staged batch? It is called after its first new id, or `refresh` if it adds none."""
     first, _, head = name.partition(".")

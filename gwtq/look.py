@@ -10,8 +10,9 @@ from __future__ import annotations
 from heapq import merge
 
 from . import layout, names, tree
+from .disk import TRIES_MAX
 from .errors import Corrupt
-from .store import TRIES_MAX, arriving, parse, staged
+from .store import arriving, parse, staged
 from .task import undecodable
 
 TYPE_CHECKING = False

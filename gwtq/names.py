@@ -33,7 +33,7 @@ GEN_LENGTH, GEN_CHANCE, TOKEN_LENGTH, SWEEPER_LENGTH = 14, 6, 12, 8
 CLAIM_NAME_MAX = NAME_MAX - (1 + SWEEPER_LENGTH + 1 + 16)  # recovering/ adds a sweeper and a stamp
 DIGITS_MAX = 10  # of an id, a leaf, a priority
 READY_NAME_MAX = 1 + DIGITS_MAX + 1 + GEN_LENGTH  # of a task that never waited
-LAST_SECOND = 253402300799  # 9999-12-31T23:59:59Z
+LAST_SECOND, LAST_STAMP = 253402300799, "99991231T235959Z"
 
 _HEX = frozenset("0123456789abcdef")
 _LOWER = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")

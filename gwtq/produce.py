@@ -206,6 +206,7 @@ class Producer:
         """Write one new file to be moved to `directory` once the batch is committed."""
         staged = f"{layout.TMP}/{self.batch}/{layout.staged_name(directory)}"
         if staged not in self._staged:
+            self.store.check_way(directory)
             self.disk.make_dir(staged)
             self._staged[staged] = None
         self.disk.create(f"{staged}/{name}", data, sync=not bulk)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from . import layout, names
+from .disk import TRIES_MAX
 from .errors import Corrupt
 from .idset import IdSet
-from .store import TRIES_MAX, present
+from .store import present
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,11 @@ Two rules of the protocol live here (`doc/format.md`, "The rules"):
 
 from __future__ import annotations
 
+from stat import S_ISDIR
+
 from . import layout, names, tree
-from .errors import BadData, Corrupt, NewerFormat, NoSuchQueue, NoSuchTask, Undecodable
+from .disk import TRIES_MAX
+from .errors import BadData, Corrupt, DiskError, NewerFormat, NoSuchQueue, NoSuchTask, Undecodable
 from .idset import IdSet
 from .jsonline import loads
 from .settings import Settings
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
     from .task import Task
 
 FORMAT = 1
-TRIES_MAX = 20  # bound of every "look again": past it the fault is ours (Corrupt)
 
 
 def ignore(sentence: str) -> None:
@@ -90,7 +92,7 @@ class Store:
                 self.notify(f"the directory {self.disk.root}/{state} was missing and is made again, empty")
                 self.disk.make_dir(state)
 
-    def parsed(self, state: str, until: str = "9") -> list[tuple[str, Name]]:
+    def parsed(self, state: str, until: str = names.LAST_STAMP) -> list[tuple[str, Name]]:
         """What is held in claimed/ or recovering/: (path, fields) of each name that is ours and whose claim ends by the
         stamp `until`. Names of other claims, most of them in most calls, are not looked at further."""
         texts = [text for text in self.listing(state) if text.count(".") > 4 and text.split(".", 5)[4] <= until]
@@ -214,6 +216,19 @@ class Store:
                 self.disk.make_dir(directory)
         raise Corrupt(f"{self.disk.root}/{directory} is removed again and again.")
 
+    def check_way(self, directory: str) -> None:
+        """Can tasks be moved there, now or once it is made? Raises DiskError when a foreign file is in the way."""
+        try:
+            if S_ISDIR(self.disk.stat(directory).st_mode):
+                return
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            pass
+        raise DiskError(
+            f"{self.disk.root}/{directory} is to be a directory, and a file that is not ours is in its way."
+        )
+
     def append(self, fd: int, entry: dict[str, Json]) -> None:
         """Append one entry and sync it: every rename to a new head comes after this (rule 3)."""
         self.disk.append(fd, line(entry))
@@ -241,8 +256,8 @@ def parse(state: str, text: str) -> Name | None:
 
 def staged(disk: Disk) -> Iterator[str]:
     """Every directory of staged batches that holds tasks."""
-    for batch in tree.listing(disk, layout.TMP):
-        for directory in tree.listing(disk, f"{layout.TMP}/{batch}"):
+    for batch in filter(layout.is_batch, tree.listing(disk, layout.TMP)):
+        for directory in filter(layout.is_staged, tree.listing(disk, f"{layout.TMP}/{batch}")):
             yield f"{layout.TMP}/{batch}/{directory}"
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from errno import EEXIST, ENOTEMPTY
 
 from . import layout, names, tree
+from .disk import TRIES_MAX
 from .errors import Corrupt, DiskError, NewerFormat, Undecodable
-from .store import TRIES_MAX, parse, ready_leaf
+from .store import parse, ready_leaf
 from .task import EXPIRED, undecodable
 
 TYPE_CHECKING = False
@@ -170,18 +171,22 @@ def finish_batches(store: Store, work: Pass) -> None:
         return
     ids = store.seq()
     for batch in batches:
-        if names.number_of(batch) in ids and any(_staged(store, batch)):
+        if batch not in work.stuck and names.number_of(batch) in ids and any(_staged(store, batch)):
             # The commit may not be durable yet; a task in place must not outlive its id in `seq`.
             sync_directory(store, "")
             work.seen = True
-            place(store, batch)
+            try:
+                place(store, batch)
+            except OSError as error:
+                work.stuck.add(batch)
+                store.notify(f"what was added as {batch} cannot be put in its place: {sentence(error)}")
 
 
 def _staged(store: Store, batch: str) -> Iterator[tuple[str, str, list[str]]]:
     """(staged directory, where it goes, the names in it) of a batch, as far as they are not moved yet."""
     root = f"{layout.TMP}/{batch}"
     for directory in tree.listing(store.disk, root):
-        tasks = tree.listing(store.disk, f"{root}/{directory}") if directory != layout.REFRESHES else []
+        tasks = tree.listing(store.disk, f"{root}/{directory}") if layout.is_staged(directory) else []
         if tasks:
             yield f"{root}/{directory}", layout.staged_target(directory), tasks
 

@@ -166,6 +166,7 @@ def _apply(task: Task, entry: dict[str, Json]) -> None:
         task.next_at = _text(entry, "next_at")
         task.tries += event in ENDS_ATTEMPT
         task.lane, task.claimed_at = _text(entry, "lane"), _text(entry, "since")
+        _text(entry, "token")
     if event == DONE:
         task.result, task.evidence, task.done_at = _text(entry, "result"), _text(entry, "evidence"), _text(entry, "at")
     if "note" in entry:

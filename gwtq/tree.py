@@ -10,6 +10,7 @@ be gone (`Store.move`).
 
 from __future__ import annotations
 
+from errno import ELOOP
 from heapq import heappop, heappush
 from itertools import groupby
 
@@ -31,6 +32,10 @@ def listing(disk: Disk, path: str) -> list[str]:
         return disk.names(path)
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        if error.errno == ELOOP:  # a link to itself
+            return []
+        raise
 
 
 def priorities(disk: Disk) -> list[int]:
@@ -115,6 +120,7 @@ def _push_leaf(heap: list[tuple[int, bool, str, list[str]]], block: str, found: 
         if first >= 0:
             heappush(heap, (first, False, f"{block}/{name}", found))
             return True
+        found = [name for name in found if layout.parse_first_id(name, layout.LEAF_IDS) >= 0]
     return False
 
 

@@ -99,6 +99,38 @@ def test_every_error_is_public():
     assert {c.__name__ for c in vars(errors).values() if inspect.isclass(c)} <= set(gwtq.__all__)
 
 
+# --- format.md
+
+
+@pytest.fixture
+def by_hand():
+    """Runs what format.md has for a shell lane without the command, in the queue's directory; returns its exit code."""
+    (script,) = [
+        block for block in blocks((ROOT / "doc" / "format.md").read_text(encoding="utf-8"), "sh") if "mv " in block
+    ]
+    if sys.platform != "linux":
+        pytest.skip("the dates are those of GNU date")
+    return lambda queue: (
+        subprocess.run(["sh", "-c", script], env={**os.environ, "queue": queue.path}, check=False).returncode
+    )
+
+
+def test_a_lane_without_the_command_does_every_task_in_order_and_then_none(tmp_path, by_hand):
+    """Also past the end of a leaf, which it leaves empty."""
+    queue = gwtq.Queue.create(str(tmp_path / "a cola"), durable=False)
+    queue.add_many([{"person": f"Ana {number}", "source": "gaceta", "priority": 100} for number in range(252)])
+    for _ in range(247):
+        queue.claim("lane-1").done("none")
+    held = queue.claim("lane-1")
+    assert [by_hand(queue) for _ in range(2)] == [0, 0]
+    assert [task.id for task in queue.due()] == ["q251", "q252"]
+    held.release()
+    assert [by_hand(queue) for _ in range(4)] == [0, 0, 0, 1]
+    rows = [(task.id, task.status, task.result, task.lane, task.tries) for task in queue.tasks()][247:]
+    assert rows == [(f"q{number}", "done", "hit", "by-hand", 1) for number in range(248, 253)]
+    assert list(queue.examine()) == []
+
+
 # --- README.md and links
 
 SHELL_GWTQ = f'gwtq() {{ "{sys.executable}" -m gwtq "$@"; }}\n'

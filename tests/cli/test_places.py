@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from gwtq import layout
+from gwtq import Queue, layout
 from gwtq.options import COMMANDS
 
 from .conftest import tree
@@ -340,3 +342,42 @@ def test_foreign_files_do_not_keep_a_claim_from_saying_that_nothing_is_due(gwtq,
     litter(cola / "pending" / "waiting")
     answer = gwtq("claim", "--lane", "lane-1", code=1)
     assert (answer.out, answer.err) == ("", "")
+
+
+LEAF = "pending/0/0000000000.search.gaceta/0000000000"
+
+
+@pytest.mark.parametrize("at", [LEAF, layout.parent(LEAF), "pending/0"])
+def test_an_add_whose_place_is_taken_by_a_foreign_file_is_refused_before_it_counts(gwtq, cola, at):
+    gwtq("init")
+    (cola / at).parent.mkdir(parents=True, exist_ok=True)
+    (cola / at).write_text("mine")
+    before = sorted(cola.rglob("*"))
+    sentence = gwtq("add", "--person", "Ana", "--source", "gaceta", code=74).sentence
+    assert f"{LEAF} is to be a directory, and a file that is not ours is in its way." in sentence
+    assert sorted(cola.rglob("*")) == before
+    assert gwtq("add", "--person", "Ana", "--source", "other", "--priority", "1").rows == [["q1", "added"]]
+    assert gwtq("claim", "--lane", "lane-1").tasks[0]["id"] == "q1"
+
+
+def test_a_batch_that_a_foreign_file_keeps_from_its_place_does_not_stop_the_lanes(gwtq, cola, add, monkeypatch):
+    add("Eva")
+    monkeypatch.setattr("gwtq.produce.Producer._finish", lambda producer, batch: sys.exit("died after its commit"))
+    with pytest.raises(SystemExit, match="died"):
+        Queue(str(cola)).add("Ana", source="gaceta")
+    (cola / LEAF).parent.mkdir(parents=True)
+    (cola / LEAF).write_text("mine")
+    answer = gwtq("claim", "--lane", "lane-1")
+    assert answer.tasks[0]["id"] == "q1"
+    assert "cannot be put in its place: Not a directory" in answer.err
+    (cola / LEAF).unlink()
+    assert gwtq("claim", "--lane", "lane-1").tasks[0]["id"] == "q2"
+
+
+def test_a_link_to_itself_among_the_leaves_is_left_alone(gwtq, cola, add):
+    add("Ana")
+    (leaf,) = cola.glob("pending/*/*/*")
+    os.symlink("0000000250", leaf.with_name("0000000250"))
+    assert gwtq("doctor", code=1).out.count("0000000250") == 1
+    assert gwtq("claim", "--lane", "lane-1").rows
+    assert gwtq("claim", "--lane", "lane-1", code=1).err == ""

@@ -346,7 +346,9 @@ MUTANTS = [
         "claimed_by_id(store, id)",
         "old_token_next_claim",
     ),
-    Mutant("live leases are taken", sweep, "expired", "until=now", "until='9'", a_live_claim_is_never_swept),
+    Mutant(
+        "live leases are taken", sweep, "expired", "until=now", "until=names.LAST_STAMP", a_live_claim_is_never_swept
+    ),
     Mutant(
         "the lease judged from the add",
         sweep,

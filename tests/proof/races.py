@@ -621,14 +621,36 @@ def one_line_is_enough(state):
 
 @scenario
 def leaves_two_come_back_one_claims():
-    world, tokens = far_apart(1, 66)
+    world, tokens = far_apart(249, 250)
     actors = [
-        Actor("A", settles, "q1", tokens["q1"], "release"),
-        Actor("a", settles, "q66", tokens["q66"], "release"),
+        Actor("A", settles, "q249", tokens["q249"], "release"),
+        Actor("a", settles, "q250", tokens["q250"], "release"),
         LANE,
     ]
-    promises = [Sound(), StrictOrder({"q1": 0, "q66": 0}, 2)]
+    promises = [Sound(), StrictOrder({"q249": 0, "q250": 0}, 2)]
     return Explorer(world, actors, promises, watch=ready_in, switches=FEWER)
+
+
+@scenario
+def leaves_of_two_blocks():
+    world, tokens = far_apart(49_999, 50_000)
+    actors = [Actor("A", settles, "q49999", tokens["q49999"], "release"), LANE]
+    promises = [Sound(), StrictOrder({"q49999": 0, "q50000": 0}, 1), nobody_fails]
+    return Explorer(world, actors, promises, watch=ready_in, switches=SWITCHES)
+
+
+@scenario
+def leaves_two_come_back_into_one():
+    """The directory that one of them finds there is removed before it looks at it."""
+    world, tokens = far_apart(1, 2)
+    actors = [Actor(letter, settles, id, tokens[id], "release") for letter, id in (("A", "q1"), ("a", "q2"))]
+    return Explorer(world, [*actors, LANE], [Sound(), nobody_fails], switches=SWITCHES)
+
+
+def nobody_fails(state):
+    """Nobody meets an error: there is none but what others do."""
+    errors = [out[1] for out in state.outs if out and out[0] == "raised"]
+    return f"somebody met {errors[0]!r}" if errors else None
 
 
 @scenario

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
+from stat import S_ISDIR
 
+from gwtq.disk import TRIES_MAX
 from gwtq.errors import DiskError
 
 CALLS_MAX = 20_000
@@ -75,17 +77,27 @@ class SimDisk:
         pass
 
     def make_dir(self, path):
+        for _ in range(TRIES_MAX):
+            try:
+                return self.gate("make_dir", path)
+            except FileExistsError:
+                mode = self._mode(path)
+                if S_ISDIR(mode):
+                    return None
+                if mode:
+                    raise
+            except FileNotFoundError:
+                parent = path.rpartition("/")[0]
+                if not parent:
+                    raise
+                self.make_dir(parent)
+        raise DiskError(f"{path} is removed again and again.")
+
+    def _mode(self, path):
         try:
-            self.gate("make_dir", path)
-        except FileExistsError:
-            if not self.is_dir(path):
-                raise
-        except FileNotFoundError:
-            parent = path.rpartition("/")[0]
-            if not parent:
-                raise
-            self.make_dir(parent)
-            self.make_dir(path)
+            return self.gate("stat", path).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
 
     def open_dir(self, path):
         return self.gate("open_dir", path)

@@ -160,6 +160,22 @@ def test_a_rename_into_a_removed_directory_fails_and_leaves_the_source(disk):
     assert disk.names("") == ["f"]
 
 
+def test_a_directory_that_is_removed_once_it_was_found_is_made_again(tmp_path, monkeypatch):
+    """Between mkdir's "it exists" and the look at it, as a claim does."""
+    disk, mkdir = Disk(str(tmp_path)), os.mkdir
+    disk.make_dir("d/e")
+
+    def beaten(path):
+        monkeypatch.setattr(os, "mkdir", mkdir)
+        os.rmdir(path)
+        os.rmdir(os.path.dirname(path))
+        raise FileExistsError(path)
+
+    monkeypatch.setattr(os, "mkdir", beaten)
+    disk.make_dir("d/e")
+    assert disk.is_dir("d/e")
+
+
 def test_a_rename_through_a_descriptor_follows_the_directory_that_was_renamed(disk):
     put(disk, "f")
     disk.make_dir("d")

@@ -155,6 +155,21 @@ def wrong_state(queue):
     return "its log ends in 'done'"
 
 
+def taken_place(queue):
+    here = place(queue, "q4")
+    os.makedirs(Path(queue.path, "pending/9/0000000000.sweep/0000000000"))
+    shutil.copy(here, Path(queue.path, "pending/9/0000000000.sweep/0000000000", here.name))
+    with here.open("ab") as file:
+        file.write(b"\n")
+    return "it belongs in pending/0/0000000000.search.gaceta/0000000000"
+
+
+def token_of_no_text(queue):
+    here = place(queue, "q1")
+    here.write_bytes(here.read_bytes().replace(b'"token": "', b'"token": ["x"], "t": "'))
+    return "'token' is not a text"
+
+
 CURED = [
     wrong_shard,
     wrong_channel,
@@ -168,7 +183,7 @@ CURED = [
 ]
 BY_HAND = [
     two_states, lost_head, broken_chain, torn_record, file_lost, lease_too_long, claimed_in_the_future, unreadable,
-    second_link, huge, wrong_state,
+    second_link, huge, wrong_state, taken_place, token_of_no_text,
 ]  # fmt: skip
 
 
@@ -196,6 +211,25 @@ def test_what_fix_cannot_cure_without_loss_stays_and_is_said_again(queue, fault)
     assert any(expected in problem for _, problem, _ in found(queue))
 
 
+def test_two_files_of_one_name_both_stay(queue):
+    taken_place(queue)
+    before = {path: path.read_bytes() for path in Path(queue.path).rglob("q4.*")}
+    found(queue, fix=True)
+    assert len(before) == 2
+    assert {path: path.read_bytes() for path in Path(queue.path).rglob("q4.*")} == before
+
+
+@pytest.mark.parametrize("where", ["tmp/old/x", "tmp/q9.6b0de0f1c5bc0f/x", "tmp/q1.6b0de0f1c5bc0f/x"])
+def test_a_copy_that_somebody_keeps_in_tmp_is_no_task(queue, where):
+    here, aside = place(queue, "q4"), Path(queue.path, where)
+    aside.mkdir(parents=True)
+    shutil.copy(here, aside)
+    assert queue.claim("a").id == "q4"
+    assert [task.status for task in queue.tasks()] == ["done", "failed", "claimed", "claimed", "open"]
+    assert not Path(queue.path, "x").exists()
+    found(queue)
+
+
 @pytest.mark.parametrize(
     "path",
     ["notes.txt", "queue.json (conflicted copy)", "keys/x", "pending/.DS_Store", "pending/0/x", "pending/waiting/x",
@@ -210,3 +244,10 @@ def test_what_is_not_ours_is_named_and_left_alone(queue, path):
     assert [where for where, _, _ in found(queue, fix=True)] == [path]
     assert file.exists()
     assert queue.stats().open == 2
+
+
+def test_a_lease_to_the_end_of_all_years_is_held_like_any_other(queue):
+    here = place(queue, "q3")
+    here.rename(here.with_name(".".join([*here.name.split(".")[:4], "99991231T235959Z", here.name.split(".")[5]])))
+    assert [task.id for task in queue.held()] == ["q3"]
+    assert queue.next_claim_expiry().days > 365 * 7000
