@@ -304,7 +304,8 @@ def export(call: Call) -> int:
             call.out.line(line)
         return OK
     target = queue.path + ".tsv" if call["o"] is None else file_path(call["o"])
-    say(f"wrote {queue.export(target)} tasks to {target}")
+    count = queue.export(target)
+    say(f"wrote {count} task{'s' * (count != 1)} to {target}")
     return OK
 
 

@@ -55,7 +55,7 @@ class Finding:
 
     def __str__(self) -> str:
         done = "fixed" if self.fixed else "--fix does it" if self.fix else "by hand"
-        return f"{self.path}: {self.problem}; {self.cure} [{done}]"
+        return f"{self.path}: {self.problem.rstrip('.')}; {self.cure} [{done}]"
 
 
 class Entry:
@@ -176,7 +176,7 @@ def _ids(store: Store) -> IdSet:
 def decodes(store: Store, entry: Entry) -> Iterator[Finding]:
     """The record decodes, and its chain reaches from the head to the first line."""
     if entry.problem and store.disk.exists(entry.path):
-        yield Finding(entry.path, entry.problem, "read the file, mend or remove it; in failed/ it holds nothing up")
+        yield Finding(entry.path, entry.problem, "mend its lines by hand; once it is in failed/ it holds nothing up")
 
 
 def right_place(store: Store, entry: Entry) -> Iterator[Finding]:
@@ -258,7 +258,7 @@ def two_names(store: Store, entry: Entry, seen: dict[int, str]) -> Iterator[Find
     seen[entry.name.number] = entry.path
     # A name that is gone never comes back, so both are there at once if the first is there before and after.
     if other and other != entry.path and all(store.disk.exists(p) for p in (other, entry.path, other)):
-        yield Finding(entry.path, f"{entry.name.id} is also at {other}", "compare the two, remove one by hand")
+        yield Finding(entry.path, f"{entry.name.id} is also at {other}", "compare the two, remove one")
 
 
 # --- seq and keys/

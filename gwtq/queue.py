@@ -169,8 +169,8 @@ class Queue:
         is not claiming), unless `sweep=False`. `lease`: a timedelta or seconds. Not synced: a power cut gives the task
         back. Raises BadInput.
         """
-        wanted_kinds = [rules.kind(kind, self.settings) for kind in kinds or ()]
-        wanted_sources = [rules.slug(rules.text(source, "source")) for source in sources or ()]
+        wanted_kinds = [rules.kind(kind, self.settings) for kind in rules.words(kinds, "kinds")]
+        wanted_sources = [rules.slug(rules.text(source, "source")) for source in rules.words(sources, "sources")]
         if not all(wanted_sources):
             raise BadInput("A source needs at least one letter or digit.")
         seconds = rules.lease(rules.seconds_of(lease, self.settings.lease_minutes * 60))

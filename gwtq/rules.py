@@ -11,6 +11,7 @@ from .errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import timedelta
     from typing import Union
 
@@ -197,8 +198,15 @@ def minutes(value: str, what: str) -> float:
     except ValueError:
         number = float("nan")
     if not 0 <= number < float("inf"):
-        raise BadInput(f"{what} must be a number of minutes, not {value!r}.")
+        raise BadInput(f"{what} must be a number of minutes, 0 or more, not {value!r}.")
     return number * 60
+
+
+def words(given: Iterable[str] | None, what: str) -> list[str]:
+    """A list of words. Raises BadInput for a text, whose letters would be taken for them."""
+    if isinstance(given, str):
+        raise BadInput(f"The {what} are a list of words, not {given!r}.")
+    return list(given or ())
 
 
 def seconds_of(duration: Duration | None, default: float) -> float:

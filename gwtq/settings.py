@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import names
 from .errors import BadInput
-from .rules import LEASE_MAX_SECONDS, PRIORITY_MAX
+from .rules import LEASE_MAX_SECONDS, PRIORITY_MAX, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,11 @@ class Settings:
 
 def new_settings(kinds: Iterable[str] | None, results: dict[str, bool] | None) -> Settings:
     """The settings of a queue to be made. Raises BadInput for what queue.json could not hold."""
-    settings = Settings(KINDS if kinds is None else tuple(dict.fromkeys(kinds)), results)
+    settings = Settings(KINDS if kinds is None else dict.fromkeys(words(kinds, "kinds")))
+    if results is not None:
+        if not isinstance(results, dict):
+            raise BadInput(f"The results are words with whether they count, like {{'hit': True}}, not {results!r}.")
+        settings.results = dict(results)
     try:
         return Settings.from_json(settings.to_json())
     except ValueError as error:

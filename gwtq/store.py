@@ -287,8 +287,10 @@ def read_settings(disk: Disk) -> Settings:
     try:
         data = disk.read(layout.SETTINGS)
     except FileNotFoundError:
+        from shlex import quote
+
         raise NoSuchQueue(
-            f"{disk.root} does not exist or is no queue; `gwtq --queue {disk.root} init` makes one."
+            f"{disk.root} does not exist or is no queue; `gwtq --queue {quote(disk.root)} init` makes one."
         ) from None
     except NotADirectoryError:
         raise NoSuchQueue(

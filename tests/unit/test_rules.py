@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gwtq import rules
+from gwtq import Queue, rules
 from gwtq.errors import BadInput
 from gwtq.settings import Settings, new_settings
 
@@ -24,10 +24,10 @@ def draft(**values):
     return rules.draft({"person": "Ana", **values}, SETTINGS)
 
 
-def refusal(function, *args):
+def refusal(function, *args, **named):
     """The reason that is told."""
     with pytest.raises(BadInput) as told:
-        function(*args)
+        function(*args, **named)
     return told.value.detail
 
 
@@ -237,7 +237,7 @@ def test_minutes_may_be_fractions(value, seconds):
 )
 def test_minutes_that_are_no_finite_number_are_refused(value):
     assert refusal(rules.minutes, value, "--backoff-minutes") == (
-        f"--backoff-minutes must be a number of minutes, not {value!r}."
+        f"--backoff-minutes must be a number of minutes, 0 or more, not {value!r}."
     )
 
 
@@ -565,6 +565,23 @@ def test_the_settings_of_a_queue_to_be_made_name_each_kind_once():
 )  # fmt: skip
 def test_what_no_queue_json_could_hold_makes_no_queue(kinds, results):
     assert refusal(new_settings, kinds, results).startswith("These settings make no queue: ")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "results", "why"),
+    [("review", None, "The kinds are a list of words, not 'review'."),
+     (None, ["hit"], "The results are words with whether they count, like {'hit': True}, not ['hit'].")],
+)  # fmt: skip
+def test_kinds_and_results_of_another_type_are_refused(kinds, results, why):
+    assert refusal(new_settings, kinds, results) == why
+
+
+@pytest.mark.parametrize("filters", [{"kinds": "sweep"}, {"sources": "gaceta"}], ids=str)
+def test_a_claim_takes_no_text_for_a_list_of_words(tmp_path, filters):
+    queue = Queue.create(str(tmp_path / "cola"), durable=False)
+    assert refusal(queue.claim, "lane-1", **filters).endswith(
+        "are a list of words, not " + repr(*filters.values()) + "."
+    )
 
 
 def test_fields_of_a_newer_version_are_passed_over():
