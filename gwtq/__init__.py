@@ -27,7 +27,7 @@ from .errors import (
     Undecodable,
 )
 from .queue import Queue
-from .store import FORMAT
+from .settings import FORMAT
 from .sweep import Recovered
 from .task import Enqueued, State, Task
 from .version import __version__

@@ -132,7 +132,3 @@ def _utf8(argv: list[str]) -> list[str]:
         except UnicodeError:
             raise BadInput(f"The argument {argument!r} is not UTF-8 text.") from None
     return texts
-
-
-if __name__ == "__main__":
-    sys.exit(main())

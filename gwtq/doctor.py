@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import stat
 
-from . import layout, look, names, produce, rules
+from . import layout, look, names, produce, rules, tree
 from .errors import BadData, Corrupt, NewerFormat, Undecodable
 from .foreign import foreign
 from .keys import Keys, digest_of, every_key, key_line, key_lines
@@ -35,6 +35,9 @@ HEADS = {
     names.PENDING: OPEN_HEADS, names.CLAIMED: OPEN_HEADS, names.RECOVERING: OPEN_HEADS,
     names.DONE: (DONE,), names.FAILED: (FAIL, EXPIRED),
 }  # fmt: skip
+
+
+CLOCK_SLACK_SECONDS = 60
 
 
 class Finding:
@@ -137,9 +140,9 @@ def seq_reads(store: Store) -> Iterator[Finding]:
 
 def staged_batches(store: Store, *, locked: bool) -> Iterator[Finding]:
     """No batch is staged whose producer is dead: it holds the lock as long as it lives."""
-    before = store.listing(layout.TMP)
+    before = tree.listing(store.disk, layout.TMP)
     if before and (locked or store.disk.lock_is_free(layout.LOCK)):
-        for name in sorted(set(before) & set(store.listing(layout.TMP))):
+        for name in sorted(set(before) & set(tree.listing(store.disk, layout.TMP))):
             if layout.is_batch(name) or name.startswith(layout.SEQ + "."):
                 path, cure = f"{layout.TMP}/{name}", "the next add finishes or removes it"
                 yield Finding(path, "a producer died over this", cure, _entering)
@@ -186,15 +189,15 @@ def right_place(store: Store, entry: Entry) -> Iterator[Finding]:
     here, number = layout.parent(entry.path), entry.name.number
     if layout.settled(entry.state):
         right = layout.shard(entry.state, number)
-    elif here.startswith(layout.WAITING):
-        right = layout.bucket(entry.name.until) if entry.name.until else ready_leaf(entry.task)
-    elif entry.state == names.PENDING:
-        right = ready_leaf(entry.task)
-    else:
+    elif entry.state != names.PENDING:
         return
+    elif here.startswith(layout.WAITING) and entry.name.until:
+        right = layout.bucket(entry.name.until)
+    else:
+        right = ready_leaf(entry.task)
     if right == here or not store.disk.exists(entry.path):
         return
-    problem = f"the task lies in the wrong directory, where no claim or show finds it; it belongs in {right}"
+    problem = f"the task lies in the wrong directory, where it is missed or comes out of order; it belongs in {right}"
     if store.disk.exists(f"{right}/{layout.base(entry.path)}"):  # a rename would replace it
         yield Finding(entry.path, problem, "a file of this name is there already: compare them, remove one")
     else:
@@ -212,9 +215,6 @@ def state_fits(store: Store, entry: Entry) -> Iterator[Finding]:
     tokens = [e["token"] for e in entry.task.entries if e["event"] in SETTLES and e.get("token")]
     if len(tokens) != len(set(tokens)):
         yield Finding(entry.path, "one claim was settled twice", "read its log, decide by hand what holds")
-
-
-CLOCK_SLACK_SECONDS = 60
 
 
 def _head_fits(task: Task) -> bool:

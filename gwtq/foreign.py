@@ -35,7 +35,7 @@ def _place(directory: str, name: str) -> str:
         directories = name in layout.DIRECTORIES
         return "directory" if directories else "file" if name in OWN else ""
     if state == layout.KEYS:
-        return "file" if len(name) == layout.KEY_LETTERS and set(name) <= set("0123456789abcdef") else ""
+        return "file" if layout.is_key_file(name) else ""
     if len(below) < _depth(state):
         return "directory" if _fits(state, below, name) else ""
     return "task" if parse(state, name) else ""

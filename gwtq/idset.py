@@ -39,12 +39,6 @@ class IdSet:
         """The ranges as text: `1-812 900000000`."""
         return " ".join(f"{a}-{b}" if b > a else f"{a}" for a, b in zip(self._firsts, self._lasts))
 
-    def copy(self) -> IdSet:
-        """Another set of the same numbers."""
-        other = IdSet()
-        other._firsts, other._lasts = self._firsts[:], self._lasts[:]
-        return other
-
     def add(self, number: int) -> None:
         """Put a number in."""
         if number in self:
@@ -69,9 +63,6 @@ class IdSet:
     def __contains__(self, number: int) -> bool:
         at = bisect_right(self._firsts, number)
         return at > 0 and number <= self._lasts[at - 1]
-
-    def __len__(self) -> int:
-        return sum(self._lasts) - sum(self._firsts) + len(self._firsts)
 
     def __iter__(self) -> Iterator[int]:
         for first, last in zip(self._firsts, self._lasts):

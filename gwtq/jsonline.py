@@ -1,7 +1,7 @@
 """JSON objects, one a line, without importing `json`.
 
 A lane's commands decode one small record each. `import json` costs them 20 ms, nearly as much as the interpreter
-itself, nearly all of it for `re` and `enum`; the scanner and the escaper that do the work are in the C module `_json`,
+itself, nearly all of it for `re` and `enum`; the scanner and the encoder that do the work are in the C module `_json`,
 which `json` itself uses and which costs nothing (`doc/decisions/start-up.md`). Where it is missing, `json` does it.
 """
 

@@ -29,12 +29,11 @@ SLEPT_PART = 10  # a claim that slept through more than a tenth of its lease bef
 
 
 class Held:
-    """A claim that was made: the task, the path of its file, and what was swept on the way."""
+    """A claim that was made: the task, and what was swept on the way."""
 
-    __slots__ = ("path", "recovered", "task")
+    __slots__ = ("recovered", "task")
 
-    def __init__(self, path: str, task: Task, recovered: sweep.Recovered) -> None:
-        self.path = path
+    def __init__(self, task: Task, recovered: sweep.Recovered) -> None:
         self.task = task
         self.recovered = recovered
 
@@ -135,7 +134,7 @@ def _take(store: Store, path: str, name: Name, wish: Wish, work: sweep.Pass) -> 
             return None
         held = renewed
         task = store.task(held)
-    return Held(held, task, work.recovered) if task else None
+    return Held(task, work.recovered) if task else None
 
 
 def _read(store: Store, held: str, work: sweep.Pass) -> Task | None:

@@ -11,7 +11,7 @@ done/0m/12k/NAME  failed/0m/12k/NAME                  by id: millions / thousand
 from __future__ import annotations
 
 from . import names
-from .names import CLAIMED, PENDING, RECOVERING, STATES
+from .names import CLAIMED, DONE, FAILED, PENDING, RECOVERING, STATES
 
 SETTINGS, LOCK, SEQ, KEYS, TMP = "queue.json", ".lock", "seq", "keys", "tmp"
 WAITING_NAME = "waiting"
@@ -81,7 +81,7 @@ def holding(state: str) -> bool:
 
 def settled(state: str) -> bool:
     """Is this a state that tasks do not leave?"""
-    return state not in (PENDING, CLAIMED, RECOVERING)
+    return state in (DONE, FAILED)
 
 
 def staged_name(directory: str) -> str:

@@ -31,11 +31,9 @@ def snapshot(store: Store) -> dict[int, str]:
     missing: list[int] = []
     for attempt in range(TRIES_MAX):
         for directory in staged(store.disk):
-            _meet(
-                store, found, directory, [n for n in tree.listing(store.disk, directory) if names.number_of(n) in ids]
-            )
+            _meet(found, directory, [n for n in tree.listing(store.disk, directory) if names.number_of(n) in ids])
         for directory in flow(store):
-            _meet(store, found, directory, tree.listing(store.disk, directory))
+            _meet(found, directory, tree.listing(store.disk, directory))
         missing = [number for number in ids if number not in found]
         if not missing:
             break
@@ -53,7 +51,7 @@ def flow(store: Store) -> Iterable[str]:
     yield from tree.shards(store.disk)
 
 
-def _meet(store: Store, found: dict[int, str], directory: str, texts: list[str]) -> None:
+def _meet(found: dict[int, str], directory: str, texts: list[str]) -> None:
     state = layout.state_of(f"{directory}/")
     for text in texts:
         number = names.number_of(text)

@@ -31,7 +31,7 @@ TOKEN_MAX = 64
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 GEN_LENGTH, GEN_CHANCE, TOKEN_LENGTH, SWEEPER_LENGTH = 14, 6, 12, 8
 CLAIM_NAME_MAX = NAME_MAX - (1 + SWEEPER_LENGTH + 1 + 16)  # recovering/ adds a sweeper and a stamp
-DIGITS_MAX = 10  # of an id, a leaf, a priority
+DIGITS_MAX = 10  # of an id, a block, a leaf, a priority
 READY_NAME_MAX = 1 + DIGITS_MAX + 1 + GEN_LENGTH  # of a task that never waited
 LAST_SECOND, LAST_STAMP = 253402300799, "99991231T235959Z"
 
@@ -277,12 +277,12 @@ def from_iso(text: str) -> str:
 
 
 def channel_name(kind: str, source: str) -> str:
-    """The directory of all ready tasks of one kind for one source, within a priority."""
+    """The channel of a task, its kind and source: the end of a block's name."""
     return f"{kind}.{encode(source)}" if source else kind
 
 
 def parse_channel(text: str) -> tuple[str, str]:
-    """(kind, source) of a channel's directory. Raises BadName."""
+    """(kind, source) of a channel. Raises BadName."""
     kind, dot, source = text.partition(".")
     if not is_kind(kind) or (dot and not source):
         raise BadName(text)

@@ -30,21 +30,20 @@ if TYPE_CHECKING:
     from .settings import Settings
     from .store import Store
 
-NEVER_PLACED = (layout.SEQ + ".", layout.SETTINGS + ".")  # in tmp/: what a producer that died was to replace them by
 BULK = 32  # from so many files on, one sync of the file system is cheaper than one for each
 
 
 # --- init
 
 
-def create(disk: Disk, clock: Clock, settings: Settings) -> bool:
-    """Make the queue's directory; False, and nothing changed, if it is one already. Durable on return.
+def create(disk: Disk, clock: Clock, settings: Settings) -> None:
+    """Make the queue's directory; one that is a queue already stays as it is. Durable on return.
 
     Raises NoSuchQueue for a path that is a file, or a directory with other things in it.
     """
     if disk.exists(layout.SETTINGS):
         _sync_root(disk)  # who made it may have died before its sync
-        return False
+        return
     try:
         disk.make_root()
     except (FileExistsError, NotADirectoryError):
@@ -56,17 +55,16 @@ def create(disk: Disk, clock: Clock, settings: Settings) -> bool:
         raise NoSuchQueue(f"{disk.root} is no queue, and holds {foreign[0]!r}: choose a directory of its own.")
     with disk.lock(layout.LOCK):
         if disk.exists(layout.SETTINGS):
-            return False
+            return
         for directory in layout.DIRECTORIES:
             disk.make_dir(directory)
         for name in disk.names(layout.TMP):
-            if name.startswith(NEVER_PLACED):
+            if name.startswith(layout.SEQ + "."):  # what a producer that died did not put in place
                 disk.remove(f"{layout.TMP}/{name}")
         chance = names.letters(clock.chance(names.GEN_CHANCE))
         if not disk.exists(layout.SEQ):
             replace(disk, layout.SEQ, b"\n", chance)
         replace(disk, layout.SETTINGS, pretty(settings.to_json()).encode("utf-8"), chance)  # init.commit
-        return True
 
 
 def _sync_root(disk: Disk) -> None:
@@ -96,7 +94,7 @@ class Producer:
         self.store = store
         self.mends = mends
         self.disk = store.disk
-        self.kept: set[str] = set()  # what the batch was to refresh, and a lane took before
+        self.kept: set[str] = set()  # ids that the batch was to refresh and a lane took first
         self._lock = store.disk.lock(layout.LOCK)
 
     def __enter__(self) -> Producer:  # noqa: PYI034 (Self is not in 3.8)

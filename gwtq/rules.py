@@ -134,13 +134,6 @@ def status(value: str) -> str:
     return value
 
 
-def token(value: str) -> str:
-    """A token, right or wrong: whether it is the claim's is for the claim to say."""
-    if not isinstance(value, str):
-        raise BadInput(f"A token is a text that claim handed out, not {value!r}.")
-    return value
-
-
 def lane(value: str) -> str:
     """A lane's name that fits into a file's name."""
     text(value, "lane")

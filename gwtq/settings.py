@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from .jsonline import Json
 
+FORMAT = 1  # of the directory, which this version writes
 KINDS = ("search", "sweep", "verify", "followup")
 # Does a task that ended so count as done for --dedupe? The ledger's words, as gwt-ledger counts them.
 RESULTS = {
@@ -30,7 +31,7 @@ class Settings:
         kinds: Iterable[str] = KINDS,
         results: dict[str, bool] | None = None,
         *,
-        format: int = 1,
+        format: int = FORMAT,
         max_tries: int = 5,
         lease_minutes: float = 120,
         backoff_minutes: float = 60,

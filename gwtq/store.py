@@ -17,7 +17,7 @@ from .disk import TRIES_MAX
 from .errors import BadData, Corrupt, DiskError, NewerFormat, NoSuchQueue, NoSuchTask, Undecodable
 from .idset import IdSet
 from .jsonline import loads
-from .settings import Settings
+from .settings import FORMAT, Settings
 from .task import fold, line, undecodable
 
 TYPE_CHECKING = False
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from .jsonline import Json
     from .names import Name
     from .task import Task
-
-FORMAT = 1
 
 
 def ignore(sentence: str) -> None:
@@ -81,10 +79,6 @@ class Store:
 
     # --- reading
 
-    def listing(self, state: str) -> list[str]:
-        """The names directly in one of the queue's own directories; one that was removed counts as empty."""
-        return tree.listing(self.disk, state)
-
     def mend_directories(self) -> None:
         """Make a state's directory again that somebody removed, and say so: it must not be taken for "all done"."""
         for state in names.STATES:
@@ -95,7 +89,9 @@ class Store:
     def parsed(self, state: str, until: str = names.LAST_STAMP) -> list[tuple[str, Name]]:
         """What is held in claimed/ or recovering/: (path, fields) of each name that is ours and whose claim ends by the
         stamp `until`. Names of other claims, most of them in most calls, are not looked at further."""
-        texts = [text for text in self.listing(state) if text.count(".") > 4 and text.split(".", 5)[4] <= until]
+        texts = [
+            text for text in tree.listing(self.disk, state) if text.count(".") > 4 and text.split(".", 5)[4] <= until
+        ]
         found = [(f"{state}/{text}", parse(state, text)) for text in texts]
         return [(path, name) for path, name in found if name]
 
@@ -144,7 +140,7 @@ class Store:
 
     def claimed_as(self, id: str, token: str) -> tuple[str, Name] | None:
         """(path, fields of its name) of the claim of this id under this token, if it is seen."""
-        for text in self.listing(names.CLAIMED):
+        for text in tree.listing(self.disk, names.CLAIMED):
             if text.startswith(id + "."):
                 name = parse(names.CLAIMED, text)
                 if name and name.token == token:

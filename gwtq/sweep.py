@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .jsonline import Json
     from .names import Name
     from .store import Store
     from .task import Task
@@ -27,7 +28,7 @@ RECOVERING_SECONDS = 2  # how long a sweeper may hold a task before another take
 
 
 class Recovered:
-    """What a sweep did: `moved` tasks, as (id, 'pending' or 'failed', the dead lane), and those that ended in `failed`.
+    """What a sweep did: `rows` of the tasks it moved, (id, pending or failed, its dead lane), and the failed ones.
 
     A task that failed through a sweep was never settled by its lane, so nobody has heard of it but the reader of this.
     """
@@ -109,11 +110,11 @@ def recover(store: Store, path: str, name: Name, recovered: Recovered) -> None:
             return
         # sweep.2 append, synced.
         head = store.generation()
-        entry = {
+        entry: dict[str, Json] = {
             "gen": head, "prev": name.head, "event": EXPIRED, "at": names.iso(store.now()), "token": name.token,
             "lane": name.lane, "since": names.iso(name.since), "until": names.iso(name.until),
         }  # fmt: skip
-        store.append(fd, {**entry})
+        store.append(fd, entry)
     finally:
         store.disk.close(fd)
     # sweep.3 move: the commit point.
@@ -166,7 +167,7 @@ def _promote(store: Store, path: str, name: Name, work: Pass) -> None:
 
 def finish_batches(store: Store, work: Pass) -> None:
     """Move into place what a producer committed and did not get to move. Removes nothing: that is for producers."""
-    batches = [name for name in store.listing(layout.TMP) if layout.is_batch(name) and names.number_of(name)]
+    batches = [name for name in tree.listing(store.disk, layout.TMP) if layout.is_batch(name) and names.number_of(name)]
     if not batches:
         return
     ids = store.seq()

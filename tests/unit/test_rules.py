@@ -320,12 +320,6 @@ def test_an_id_that_does_not_is_refused(id):
     assert refusal(rules.task_id, id) == f"{id!r} is no task's id; an id looks like q12."
 
 
-def test_a_token_is_any_text():
-    assert rules.token("") == ""
-    assert rules.token("\0 ñ") == "\0 ñ"
-    assert refusal(rules.token, None) == "A token is a text that claim handed out, not None."
-
-
 def test_a_status_is_a_word_that_people_see():
     assert [rules.status(word) for word in rules.STATUSES] == ["open", "claimed", "done", "failed"]
     assert refusal(rules.status, "pending") == (
