@@ -26,6 +26,12 @@ READING = frozenset(("report", "list", "show", "stats", "export", "doctor"))
 MAKES_QUEUE = frozenset(("init", "add", "import"))
 
 
+class NotRecovered(GwtqError):
+    """Some tasks stay where they are."""
+
+    exit_code = IO_ERROR
+
+
 def run(command: str, values: dict[str, Any], out: Output) -> int:
     """Carry out one command; returns its exit code."""
     call = Call(command, values, out)
@@ -242,14 +248,8 @@ def requeue_expired(call: Call) -> int:
         call.record(id=id, state=state, lane=lane)
     if recovered.stuck:
         call.out.flush()
-        raise Stuck(f"{recovered.stuck} could not be taken back; each is named above.")
+        raise NotRecovered(f"{recovered.stuck} could not be taken back; each is named above.")
     return OK
-
-
-class Stuck(GwtqError):
-    """Some tasks stay where they are."""
-
-    exit_code = IO_ERROR
 
 
 # --- people

@@ -83,8 +83,7 @@ def draft(values: dict[str, Json], settings: Settings, *, typed: bool = True) ->
     if texts["source"] and not new.source:
         raise BadInput(f"The source {texts['source']!r} has no letter or digit.")
     new.kind = kind(texts["kind"] or ("search" if new.source else "sweep"), settings)
-    if len(names.channel_name(new.kind, new.source)) > names.CHANNEL_MAX:
-        raise BadInput(f"The source is too long: percent-encoded, with the kind, it exceeds {names.CHANNEL_MAX} bytes.")
+    channel(new.kind, new.source)
     new.query = query(texts["query"])
     wanted = given.get("priority", 0)
     new.priority = typed_priority(wanted) if typed and isinstance(wanted, str) else priority(wanted)
@@ -118,6 +117,14 @@ def kind(value: str, settings: Settings) -> str:
     if value not in settings.kinds:
         raise BadInput(f"There is no kind {value!r} in this queue; its kinds are {', '.join(settings.kinds)}.")
     return value
+
+
+def channel(kind: str, source: str) -> str:
+    """The channel of a kind and a source, as a part of a directory's name."""
+    name = names.channel_name(kind, source)
+    if len(name) > names.CHANNEL_MAX:
+        raise BadInput(f"The source is too long: percent-encoded, with the kind, it exceeds {names.CHANNEL_MAX} bytes.")
+    return name
 
 
 def result(value: str, settings: Settings) -> str:

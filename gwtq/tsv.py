@@ -30,6 +30,9 @@ PLAIN = frozenset(("id", "status", *TIMES, *NUMBERS))  # never a formula, so nev
 STATE_OF = dict(zip(rules.STATUSES, (names.PENDING, names.CLAIMED, names.DONE, names.FAILED)))
 
 _SPACES = dict.fromkeys([*range(32), *range(127, 160), 0x2028, 0x2029], " ")
+_FORMULA = ("=", "+", "-", "@")
+_MAYBE_FORMULA = [f"\t{start}" for start in (*_FORMULA, "'")]  # the first cell, an id, is none
+_row = attrgetter(*COLUMNS)
 
 
 def cell(value: str | int) -> str:
@@ -46,13 +49,6 @@ def escape(text: str) -> str:
 def unescape(text: str) -> str:
     """The inverse of `escape`."""
     return text[1:] if text[:1] == "'" and text.lstrip("'")[:1] in _FORMULA else text
-
-
-_FORMULA = ("=", "+", "-", "@")
-_MAYBE_FORMULA = [f"\t{start}" for start in (*_FORMULA, "'")]  # the first cell, an id, is none
-
-
-_row = attrgetter(*COLUMNS)
 
 
 def line(task: Task) -> str:
@@ -205,8 +201,7 @@ def _check(task: Task) -> None:
         raise BadInput("It has no person_key.")
     if rules.slug(task.source) != task.source:
         raise BadInput(f"The source {task.source!r} is no slug; {rules.slug(task.source)!r} would be one.")
-    if len(names.channel_name(task.kind, task.source)) > names.CHANNEL_MAX:
-        raise BadInput(f"The source is too long: percent-encoded, with the kind, it exceeds {names.CHANNEL_MAX} bytes.")
+    rules.channel(task.kind, task.source)
     if task.status == "open" and (task.lane or task.claimed_at):
         raise BadInput("It is open, and has a lane or a claimed_at.")
     if task.status == "claimed":
