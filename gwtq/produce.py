@@ -255,6 +255,8 @@ class _Batch:
         self.bulk = size > BULK and self.store.disk.syncs_all
         self.matches = Matches(self.store, producer.keys, producer.ids, dedupe, retry_failed) if dedupe else None
         self.next = producer.highest + 1
+        self.now = self.store.now()  # one instant for all of the batch
+        self.at = names.iso(self.now)
         self.new: list[int] = []
         self.own: dict[str, tuple[str, Prepared]] = {}  # identities that this batch itself adds
         self.refreshes: dict[str, dict[str, Json]] = {}  # id -> its new fields, the latest of each
@@ -290,11 +292,11 @@ class _Batch:
             raise BadInput(f"The queue has given out its last id, q{names.ID_MAX}.")
         if not self.producer.batch:
             self.producer.begin(number)
-        id, head, now = f"q{number}", self.store.generation(), self.store.now()
-        waits = item.due > now
+        id, head = f"q{number}", self.store.generation()
+        waits = item.due > self.now
         directory = layout.bucket(item.due) if waits else layout.leaf(item.priority, item.channel, number)
         name = names.pending_name(id, head, item.due if waits else "")
-        self.producer.stage(directory, name, record(id, head, names.iso(now), item.fields), bulk=self.bulk)
+        self.producer.stage(directory, name, record(id, head, self.at, item.fields), bulk=self.bulk)
         self.producer.keys.add(item.digest, id)
         self.new.append(number)
         if self.matches:
