@@ -62,9 +62,7 @@ class Row:
             return names.CLAIMED, names.claim_name(id, head, self.token, self.since, self.until, self.lane)
         if self.state != names.PENDING:
             return layout.shard(self.state, self.number), names.settled_name(id, head)
-        if self.due > now:
-            return layout.bucket(self.due), names.pending_name(id, head, self.due)
-        return layout.leaf(self.priority, self.channel, self.number), names.pending_name(id, head)
+        return layout.pending_place(id, head, self.priority, self.channel, self.due, now)
 
 
 def record(id: str, head: str, at: str, fields: bytes) -> bytes:

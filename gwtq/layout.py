@@ -58,6 +58,13 @@ def bucket(due: str) -> str:
     return f"{WAITING}/{due[:8]}/{due[:13]}Z"
 
 
+def pending_place(id: str, head: str, priority: int, channel: str, due: str, now: str) -> tuple[str, str]:
+    """(directory, name) of a pending task: waiting until the stamp `due`, or ready."""
+    if due > now:
+        return bucket(due), names.pending_name(id, head, due)
+    return leaf(priority, channel, int(id[1:])), names.pending_name(id, head)
+
+
 def is_bucket(day: str, minute: str) -> bool:
     """Are these the names of a bucket and of the directory that holds it?"""
     return minute[:8] == day and len(minute) == 14 and names.is_stamp(f"{minute[:13]}00{minute[13]}")

@@ -293,9 +293,7 @@ class _Batch:
         if not self.producer.batch:
             self.producer.begin(number)
         id, head = f"q{number}", self.store.generation()
-        waits = item.due > self.now
-        directory = layout.bucket(item.due) if waits else layout.leaf(item.priority, item.channel, number)
-        name = names.pending_name(id, head, item.due if waits else "")
+        directory, name = layout.pending_place(id, head, item.priority, item.channel, item.due, self.now)
         self.producer.stage(directory, name, record(id, head, self.at, item.fields), bulk=self.bulk)
         self.producer.keys.add(item.digest, id)
         self.new.append(number)

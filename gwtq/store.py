@@ -232,9 +232,8 @@ class Store:
 
     def pending_place(self, task: Task, head: str, next_at: str) -> tuple[str, str]:
         """(directory, name) of a task that is open again: waiting until the stamp `next_at`, or ready."""
-        if next_at > self.now():
-            return layout.bucket(next_at), names.pending_name(task.id, head, next_at)
-        return ready_leaf(task), names.pending_name(task.id, head)
+        channel = names.channel_name(task.kind, task.source)
+        return layout.pending_place(task.id, head, task.priority, channel, next_at, self.now())
 
 
 def ready_leaf(task: Task) -> str:

@@ -68,6 +68,17 @@ def test_waiting_tasks_lie_by_the_day_and_minute_they_fall_due():
 
 
 @pytest.mark.parametrize(
+    ("due", "place"),
+    [("", ("pending/5/0000000000.sweep/0000000000", f"q7.{HEAD}")),
+     ("20261130T190530Z", ("pending/5/0000000000.sweep/0000000000", f"q7.{HEAD}")),
+     ("20261130T190531Z", ("pending/waiting/20261130/20261130T1905Z", f"q7.{HEAD}.20261130T190531Z"))],
+    ids=["at once", "due", "not due"],
+)  # fmt: skip
+def test_a_pending_task_waits_until_it_is_due(due, place):
+    assert layout.pending_place("q7", HEAD, 5, "sweep", due, now="20261130T190530Z") == place
+
+
+@pytest.mark.parametrize(
     ("number", "path"),
     [(1, "done/0m/0k"), (999, "done/0m/0k"), (1000, "done/0m/1k"), (12_345, "done/0m/12k"), (999_999, "done/0m/999k"),
      (1_000_000, "done/1m/0k"), (9_999_999_999, "done/9999m/999k")],
