@@ -35,6 +35,14 @@ def more(queue, count, *, channels=1, first=0, dedupe=False, **fields):
         queue.add_many(some, dedupe=dedupe)
 
 
+def waiting(path, count):
+    """A queue of so many tasks that are not due, on 28 days."""
+    made = queue(path)
+    for day in range(1, 29):
+        more(made, count // 28, first=day * count, next_at=f"2099-02-{day:02}T12:{day:02}:00Z")
+    return made
+
+
 HEAD, LAST, AT = "6b0de0f1k7m2p9", "6b0de9d4gebp9y", "2026-11-30T19:04:49Z"
 DONE = (
     f'\n{{"gen": "{LAST}", "prev": "{HEAD}", "event": "done", "at": "{AT}", "token": "8x0wq3vt51zd",'

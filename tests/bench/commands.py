@@ -92,6 +92,29 @@ def commands(directory, size):
               figures={key: medians(taken)[key] for key in ("big claim", "claim")})  # fmt: skip
 
 
+def polls(directory, size):
+    """Eight idle lanes that poll with the command, all at once: many tasks wait, against none."""
+    programs = installed(directory)
+    queues = {
+        "many wait": build.waiting(f"{directory}/polls-full", size.tasks).path,
+        "empty": build.queue(f"{directory}/polls-empty").path,
+    }
+    cases = {name: lambda path=path: poll(programs, path) for name, path in queues.items()}
+    in_turn(cases, 2)
+    taken = in_turn(cases, size.rounds)
+    yield Row(f"poll of eight lanes (claim command) with {size.tasks:,} not due on 28 days, against an empty queue",
+              ratio(taken, "many wait", "empty"), 1.2, 1.05, figures=medians(taken))  # fmt: skip
+
+
+def poll(programs, path):
+    """Seconds until eight commands have said that nothing is due."""
+    begun = time.perf_counter()
+    command = [f"{programs}/gwtq", "--queue", path, "claim", "--lane"]
+    lanes = [subprocess.Popen([*command, f"lane-{number}"], env=ENVIRONMENT) for number in range(8)]
+    assert [lane.wait() for lane in lanes] == [1] * 8
+    return time.perf_counter() - begun
+
+
 def bare(programs):
     """Seconds of an interpreter that does nothing."""
     begun = time.perf_counter()

@@ -69,9 +69,7 @@ def settled(directory, size):
 
 def idle(directory, size):
     """A poll that finds nothing due: many tasks wait, against none."""
-    empty, full = build.queue(f"{directory}/idle-empty"), build.queue(f"{directory}/idle-full")
-    for day in range(1, 29):
-        build.more(full, size.tasks // 28, first=day * size.tasks, next_at=f"2099-02-{day:02}T12:{day:02}:00Z")
+    empty, full = build.queue(f"{directory}/idle-empty"), build.waiting(f"{directory}/idle-full", size.tasks)
     cases = {"many wait": lambda: claim(full), "empty": lambda: claim(empty)}
     in_turn(cases, 3)
     taken = in_turn(cases, size.rounds * 5)
