@@ -43,8 +43,8 @@ def others(directory, size):
 
 MEASURES = {
     "commands": commands.commands, "polls": commands.polls, "durable": durable, "unsafe": unsafe,
-    "pending": growth.pending, "done": growth.settled, "idle": growth.idle, "batch": whole.batch, "dedupe": whole.dedupe,
-    "reading": whole.reading, "memory": whole.memory, "peers": others,
+    "pending": growth.pending, "done": growth.settled, "idle": growth.idle, "batch": whole.batch,
+    "dedupe": whole.dedupe, "reading": whole.reading, "memory": whole.memory, "peers": others,
 }  # fmt: skip
 
 
