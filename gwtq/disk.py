@@ -137,7 +137,7 @@ class Disk:
         """
         for _ in range(TRIES_MAX):
             try:
-                return os.mkdir(self._prefix + path)
+                return self._mkdir(path)
             except FileExistsError:
                 mode = self._mode(path)
                 if S_ISDIR(mode):
@@ -150,6 +150,9 @@ class Disk:
                     raise
                 self.make_dir(parent)
         raise DiskError(f"{self.root}/{path} is removed again and again.")
+
+    def _mkdir(self, path: str) -> None:
+        os.mkdir(self._prefix + path)
 
     def open_dir(self, path: str) -> int:
         """A directory to rename into and to sync, whatever becomes of its name meanwhile."""

@@ -30,14 +30,12 @@ if TYPE_CHECKING:
     from .task import Task
 
 LOG_MAX_BYTES = 1_000_000
+CLOCK_SLACK_SECONDS = 60
 OPEN_HEADS = (ADD, UPDATE, FAIL, RELEASE, EXPIRED)
 HEADS = {
     names.PENDING: OPEN_HEADS, names.CLAIMED: OPEN_HEADS, names.RECOVERING: OPEN_HEADS,
     names.DONE: (DONE,), names.FAILED: (FAIL, EXPIRED),
 }  # fmt: skip
-
-
-CLOCK_SLACK_SECONDS = 60
 
 
 class Finding:
@@ -201,7 +199,7 @@ def right_place(store: Store, entry: Entry) -> Iterator[Finding]:
     if store.disk.exists(f"{right}/{layout.base(entry.path)}"):  # a rename would replace it
         yield Finding(entry.path, problem, "a file of this name is there already: compare them, remove one")
     else:
-        move = lambda: store.move(entry.path, right, layout.base(entry.path), sync=True)  # noqa: E731
+        move = functools.partial(store.move, entry.path, right, layout.base(entry.path), sync=True)
         yield Finding(entry.path, problem, "it is moved there", move)
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from . import layout, names
 from .store import parse
-from .tree import listing
+from .tree import block_first, listing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .disk import Disk
-
-OWN = frozenset((*layout.DIRECTORIES, layout.SETTINGS, layout.SEQ, layout.LOCK))
 
 
 def foreign(disk: Disk, directory: str = "") -> Iterator[str]:
@@ -33,7 +31,7 @@ def _place(directory: str, name: str) -> str:
     state, *below = directory.split("/")
     if not directory:
         directories = name in layout.DIRECTORIES
-        return "directory" if directories else "file" if name in OWN else ""
+        return "directory" if directories else "file" if name in layout.OWN else ""
     if state == layout.KEYS:
         return "file" if layout.is_key_file(name) else ""
     if len(below) < _depth(state):
@@ -58,9 +56,7 @@ def _fits(state: str, below: list[str], name: str) -> bool:
         return layout.is_bucket(below[1], name) if len(below) > 1 else layout.is_bucket(name, f"{name}T0000Z")
     if len(below) > 1:
         return layout.parse_first_id(name, layout.LEAF_IDS) >= 0
-    first, dot, channel = name.partition(".")
-    fits = dot and layout.parse_first_id(first, layout.BLOCK_IDS) >= 0
-    return bool(fits) and _parses(names.parse_channel, channel)
+    return block_first(name) >= 0 and _parses(names.parse_channel, name.partition(".")[2])
 
 
 def _parses(parser: object, name: str) -> bool:

@@ -17,6 +17,7 @@ SETTINGS, LOCK, SEQ, KEYS, TMP = "queue.json", ".lock", "seq", "keys", "tmp"
 WAITING_NAME = "waiting"
 WAITING = f"{PENDING}/{WAITING_NAME}"
 DIRECTORIES = (*STATES, KEYS, TMP)
+OWN = frozenset((*DIRECTORIES, SETTINGS, SEQ, LOCK))
 REFRESHES = "refreshes"  # in a batch: the staged list
 REFRESH_ONLY = "refresh"
 

@@ -49,8 +49,7 @@ def create(disk: Disk, clock: Clock, settings: Settings) -> None:
     except (FileExistsError, NotADirectoryError):
         read_settings(disk)  # the same sentence as when it is opened
         raise
-    own = {*layout.DIRECTORIES, layout.SEQ, layout.LOCK, layout.SETTINGS}
-    foreign = sorted(name for name in disk.names("") if name not in own and not name.startswith("."))
+    foreign = sorted(name for name in disk.names("") if name not in layout.OWN and not name.startswith("."))
     if foreign:
         raise NoSuchQueue(f"{disk.root} is no queue, and holds {foreign[0]!r}: choose a directory of its own.")
     with disk.lock(layout.LOCK):

@@ -57,13 +57,14 @@ def blocks(
     there = sorted(listing(disk, f"{names.PENDING}/{priority}"))
     wanted = {channel for channel in {name[_CHANNEL:] for name in there} if _fits(channel, kinds, sources)}
     if wanted:
-        for first, found in groupby(there, key=_block_first):
+        for first, found in groupby(there, key=block_first):
             paths = [f"{names.PENDING}/{priority}/{name}" for name in found if name[_CHANNEL:] in wanted]
             if first >= 0 and paths:
                 yield first, paths
 
 
-def _block_first(name: str) -> int:
+def block_first(name: str) -> int:
+    """The number that no id in this block is below; -1 for a name that is no block's."""
     first, _, _ = name.partition(".")
     return layout.parse_first_id(first, layout.BLOCK_IDS)
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import errno
 import os
-from stat import S_ISDIR
 
-from gwtq.disk import TRIES_MAX
+from gwtq.disk import Disk
 from gwtq.errors import DiskError
 
 CALLS_MAX = 20_000
@@ -76,22 +75,10 @@ class SimDisk:
     def make_root(self):
         pass
 
-    def make_dir(self, path):
-        for _ in range(TRIES_MAX):
-            try:
-                return self.gate("make_dir", path)
-            except FileExistsError:
-                mode = self._mode(path)
-                if S_ISDIR(mode):
-                    return None
-                if mode:
-                    raise
-            except FileNotFoundError:
-                parent = path.rpartition("/")[0]
-                if not parent:
-                    raise
-                self.make_dir(parent)
-        raise DiskError(f"{path} is removed again and again.")
+    make_dir = Disk.make_dir  # its loop is on trial too
+
+    def _mkdir(self, path):
+        self.gate("make_dir", path)
 
     def _mode(self, path):
         try:

@@ -45,25 +45,23 @@ def two_states(queue):
     return "q4 is also at"
 
 
-def wrong_shard(queue):
-    here = place(queue, "q1")
-    os.makedirs(Path(queue.path, "done/0m/7k"))
-    here.rename(Path(queue.path, "done/0m/7k", here.name))
+def moved(queue, id, directory):
+    here = place(queue, id)
+    os.makedirs(Path(queue.path, directory))
+    here.rename(Path(queue.path, directory, here.name))
     return "wrong directory"
+
+
+def wrong_shard(queue):
+    return moved(queue, "q1", "done/0m/7k")
 
 
 def wrong_channel(queue):
-    here = place(queue, "q4")
-    os.makedirs(Path(queue.path, "pending/9/0000000000.sweep/0000000000"))
-    here.rename(Path(queue.path, "pending/9/0000000000.sweep/0000000000", here.name))
-    return "wrong directory"
+    return moved(queue, "q4", "pending/9/0000000000.sweep/0000000000")
 
 
 def wrong_bucket(queue):
-    here = place(queue, "q5")
-    os.makedirs(Path(queue.path, "pending/waiting/20350101/20350101T0000Z"))
-    here.rename(Path(queue.path, "pending/waiting/20350101/20350101T0000Z", here.name))
-    return "wrong directory"
+    return moved(queue, "q5", "pending/waiting/20350101/20350101T0000Z")
 
 
 def lost_head(queue):
